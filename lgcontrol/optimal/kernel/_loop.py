@@ -20,6 +20,7 @@ from .._solution import OptimalSolution
 from .._transcription import Nodes
 from ._library import load_functions
 from ._memory import INFEASIBLE, NOT_FINITE, STATUS, KernelMemory
+from ._results import KernelRun
 from ._table import WATCH, Loop
 
 MOST = 1000  # iterations that a log holds
@@ -222,7 +223,7 @@ class KernelLoop:
         self.p: Any = None
         self._setting: Any = None
         self.contradicts = False
-        self._is_still, self._bytes, self._limited = False, None, None
+        self._is_still, self._bytes = False, None
         self._needs_time = depends_on_time(stated.system)
 
     def set(
@@ -261,10 +262,7 @@ class KernelLoop:
         memory = self.memory
         x0 = memory.arrays["x0"]  # which calls write
         memory.give(setting, start + solver._grid, x0, solver._weight(setting))
-        if self._limited is not setting.p:
-            self._limited = setting.p
-            lower, upper = self._limits.exactly(p)[:2]
-            self._lower[:], self._upper[:] = lower, upper
+        self._lower[:], self._upper[:] = self._limits.exactly(p)[:2]
         return True
 
     def _seen(self, start: float, reference: Any, p: np.ndarray) -> Any:
@@ -439,15 +437,13 @@ class KernelLoop:
         t = float(self.state[STARTED])
         found = memory.plan(t, struct.own_cost, GAINS)
         nodes = Nodes(self.solver.problem.times(t), found["x"], found["u"])
-        given = found, found, nodes, self._setting, self._began
+        log = memory.arrays["log"][: 1 if struct.stepped else struct.iterations + 1].copy()
+        run = KernelRun(struct.ended, log, found, found, nodes, self._setting, self._began)
         if struct.stepped:
-            log = memory.arrays["log"][:1].copy()
             log[0, 0] = struct.own_cost
-            taken = struct.iterations
-            return results.step(struct.ended, log, *given, taken, is_late=self.is_late)
-        log = memory.arrays["log"][: struct.iterations + 1].copy()
+            return results.step(run, struct.iterations, is_late=self.is_late)
         ended = SolveStatus.TIME_LIMIT if self.is_late else None
-        return results.solution(struct.ended, log, *given, tolerance=TOLERANCE, ended=ended)
+        return results.solution(run, tolerance=TOLERANCE, ended=ended)
 
 
 def status_of(ended: int, by_steps: bool, is_late: bool = False) -> SolveStatus:

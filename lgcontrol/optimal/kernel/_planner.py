@@ -40,7 +40,7 @@ from ._library import Stages, interpreted_stages, load_kernel, load_stages
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._memory import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
 from ._numpy import NumpyMemory
-from ._results import KEPT, KernelResults
+from ._results import KEPT, KernelResults, KernelRun
 from ._several import best_of, solved_side_by_side
 from ._watch import Watch
 
@@ -474,7 +474,7 @@ class InteriorPointSolver:
                 is_warm = False
                 status = memory.run("plan", max_iterations=left, **way)
                 left -= memory.task.iterations
-            ended, nodes = self._ended(status, times, first, is_warm=is_warm)
+            run = self._ended(status, first, setting, started, is_warm=is_warm)
             cut, text = watch.ended, ""
             if self._leads_astray(status, guess) and left > 0 and not watch.is_over:
                 led = "the system's policy" if guess is None else "the guess"
@@ -482,14 +482,13 @@ class InteriorPointSolver:
                 first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
                 status = memory.run("plan", max_iterations=left, **way)
                 if status == CONVERGED:
-                    ended, nodes = self._ended(status, times, first, is_warm=False)
+                    run = self._ended(status, first, setting, started)
                     text = f"{led} leads to no plan; this one begins at guess='cheapest'"
                 elif watch.ended is not None or status == ITERATIONS:
                     why = watch.ended or SolveStatus.ITERATION_LIMIT
                     text = f"a second attempt from guess='cheapest' was cut short: {why}"
-        self.plan = ended[3]
-        known = *ended, nodes, setting, started
-        made = self._results.solution(*known, tolerance=tolerance, ended=cut)
+        self.plan = run.plan
+        made = self._results.solution(run, tolerance=tolerance, ended=cut)
         return made._with_message(f"{made.message}; {text}") if text else made
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
@@ -499,35 +498,25 @@ class InteriorPointSolver:
         return not is_last and status not in (CONVERGED, ITERATIONS)
 
     def _ended(
-        self, status: int, times: np.ndarray, first: Nodes, *, is_warm: bool
-    ) -> tuple[tuple[int, np.ndarray, Plan, Plan], Nodes]:
-        """What a solve left: status, log, plan, the plan to go on from; and its nodes."""
-        memory = self.memory
+        self, status: int, first: Nodes, setting: Setting, started: float, *, is_warm: bool = False
+    ) -> KernelRun:
+        """What a solve left that began at some nodes."""
+        memory, times = self.memory, first.t
         log = memory.arrays["log"][: memory.task.iterations + 1].copy()
         if status == NOT_FINITE:
             found = self._plan_of(times[0], content=NODES)
             plan = Plan.of(self.plan_layout, t=times[0], x=first.x, u=first.u)
         else:
             plan = found = self._plan_of(times[0], is_warm=is_warm)
-        return (status, log, found, plan), Nodes(times, plan["x"], plan["u"])
+        nodes = Nodes(times, plan["x"], plan["u"])
+        return KernelRun(status, log, found, plan, nodes, setting, started)
 
     @np.errstate(all="ignore")
     @one_at_a_time
     def resolved(
         self, found: OptimalSolution, setting: Setting, tolerance: float
     ) -> OptimalSolution:
-        """A solution of any solver, solved on for the same setting, to have its multipliers.
-
-        Parameters
-        ----------
-        found : OptimalSolution
-        setting : Setting
-        tolerance : float
-
-        Returns
-        -------
-        OptimalSolution
-        """
+        """A solution of any solver, solved on for the same setting, to have its multipliers."""
         memory, started = self.memory, time.perf_counter()
         x0 = found.x[0] if setting.x0 is None else setting.x0
         memory.give(setting, found.t, x0, self._weight(setting))
@@ -542,8 +531,8 @@ class InteriorPointSolver:
             way = {"tolerance": tolerance, "resume": WARM if is_warm else FRESH}
             status = memory.run("plan", max_iterations=MOST, **way)
         first = Nodes(found.t, found.x, found.u)
-        ended, nodes = self._ended(status, found.t, first, is_warm=is_warm)
-        return self._results.solution(*ended, nodes, setting, started, tolerance=tolerance)
+        run = self._ended(status, first, setting, started, is_warm=is_warm)
+        return self._results.solution(run, tolerance=tolerance)
 
     def _take_solution(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting
@@ -700,10 +689,9 @@ class InteriorPointSolver:
             self.plan, nodes = plan, Nodes(plan.head[0] + self._grid, plan["x"], plan["u"])
         else:
             self.plan, nodes = found, Nodes(times, found["x"], found["u"])
-        return self._results.step(
-            status, log, found, self.plan, nodes, setting, started, memory.task.iterations,
-            is_late=watch is not None and watch.ended is not None,
-        )  # fmt: skip
+        run = KernelRun(status, log, found, self.plan, nodes, setting, started)
+        is_late = watch is not None and watch.ended is not None
+        return self._results.step(run, memory.task.iterations, is_late=is_late)
 
     def feedback(self, plan: Plan) -> np.ndarray:
         """Derivative of the first controls of a plan by the error of the first state.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,14 +34,25 @@ NEAR, MULTIPLIER = 1e-3, 1e-2  # of limits and multipliers that messages name
 SEVERAL = 20  # iterations after which a message says what else there is
 
 
+class KernelRun(NamedTuple):
+    """What a solve or steps left: a `code`, rows of the log, and `found`, the plan in memory.
+
+    `plan` is the one to go on from, at these nodes. It `started` at a reading of the clock.
+    """
+
+    code: int
+    log: np.ndarray
+    found: Plan
+    plan: Plan
+    nodes: Nodes
+    setting: Setting
+    started: float
+
+
 def iteration_of(
-    entry: Sequence[float],
-    number: int,
-    seconds: float,
-    *,
-    price: float = 0.0,
+    entry: Sequence[float], number: int, seconds: float, *, price: float = 0.0,
     is_step: bool = False,
-) -> Iteration:
+) -> Iteration:  # fmt: skip
     """What a row of `LOG` says, in the words of all solvers; price of soft bounds on top.
 
     Nobody asks a step for its residual.
@@ -56,17 +67,14 @@ class KernelResults:
 
     def __init__(self, model: StageModel) -> None:
         self.model = model
-        self._limits: tuple[Any, np.ndarray, np.ndarray] = None, np.zeros(0), np.zeros(0)
 
     def _within_limits(self, nodes: Nodes, setting: Setting) -> Nodes:
         """Nodes with controls exactly within their limits, which the kernel relaxes."""
         limits = self.model.problem.input_limits
         if not limits.is_limited:
             return nodes
-        if self._limits[0] is not setting.p:
-            self._limits = (setting.p, *limits.exactly(setting.p)[:2])
         u, own = nodes.u, self.model.controls
-        kept = np.minimum(np.maximum(u.take(own, 1), self._limits[1]), self._limits[2])
+        kept = limits.kept(u.take(own, 1), setting.p)
         if len(own) < u.shape[1]:
             u = u.copy()
             u[:, own] = kept
@@ -86,19 +94,10 @@ class KernelResults:
         return once.penalty(values, once.rows.weights(setting.p))
 
     def solution(
-        self,
-        code: int,
-        log: np.ndarray,
-        found: Plan,
-        plan: Plan,
-        nodes: Nodes,
-        setting: Setting,
-        started: float,
-        *,
-        tolerance: float,
-        ended: SolveStatus | None = None,
+        self, run: KernelRun, *, tolerance: float, ended: SolveStatus | None = None
     ) -> OptimalSolution:
-        """What a solve led to: `found` is what it left, `plan` what to go on from."""
+        """What a solve led to."""
+        code, log, found, plan, nodes, setting, started = run
         once, problem = self.model.transcription, self.model.problem
         rows, seconds = found["rows"], time.perf_counter() - started
         violations: tuple[Violation, ...] = ()
@@ -162,20 +161,9 @@ class KernelResults:
         )  # fmt: skip
         return judged(made, setting)
 
-    def step(
-        self,
-        code: int,
-        log: np.ndarray,
-        found: Plan,
-        plan: Plan,
-        nodes: Nodes,
-        setting: Setting,
-        started: float,
-        steps: int,
-        *,
-        is_late: bool = False,
-    ) -> OptimalSolution:
+    def step(self, run: KernelRun, steps: int, *, is_late: bool = False) -> OptimalSolution:
         """What real-time steps led to; late ones were to be more."""
+        code, log, found, plan, nodes, setting, started = run
         once, problem = self.model.transcription, self.model.problem
         seconds, rows = time.perf_counter() - started, found["rows"]
         violations: tuple[Violation, ...] = ()
