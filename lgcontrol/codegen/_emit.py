@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import heapq
 import math
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 import casadi as ca
@@ -286,7 +288,85 @@ def _read(function: ca.Function) -> _Graph:
         else:
             operations.append((k, EXPRESSIONS[operation], [held[i] for i in source]))
         held[target[0]] = k
-    return _Graph(operations, leaves, outputs)
+    graph = _Graph(operations, leaves, outputs)
+    return _reordered(graph) if len(operations) > _WHOLE else graph
+
+
+def _reordered(graph: _Graph) -> _Graph:
+    """The same graph, with values computed shortly before they are used.
+
+    Vectors of a long function need more memory than the first cache has. CasADi computes result
+    after result. A sum of matrices then holds all terms of all entries until the end. Here the
+    first term is added to all entries, then the second.
+    """
+    made = {value: (template, sources) for value, template, sources in graph.operations}
+    sums = ["{0}+{1}", "{0}-{1}"]
+    partial: list[list[int]] = []
+    for end in dict.fromkeys(value for value, _, _ in graph.outputs if value in made):
+        chain = [end]
+        while made[chain[-1]][0] == sums[0]:
+            before, term = made[chain[-1]][1]
+            if before not in made or term not in made or made[term][0] not in sums:
+                break
+            chain.append(before)
+        partial.append(chain)
+    levels = [[value for value in level if value is not None] for level in zip_longest(*partial)]
+    order: dict[int, None] = {}
+    for level in reversed(levels):
+        for value in level:
+            _add_first_what_it_needs(made, value, order)
+    operations = [(value, *made[value]) for value in _soon_over(made, [*order])]
+    return _Graph(operations, graph.leaves, graph.outputs)
+
+
+def _add_first_what_it_needs(
+    made: dict[int, tuple[str, list[int]]], value: int, order: dict[int, None]
+) -> None:
+    waiting = [(value, iter(made[value][1]))]
+    while waiting:
+        value, sources = waiting[-1]
+        needed = next((s for s in sources if s in made and s not in order), None)
+        if needed is None:
+            order[value] = None
+            waiting.pop()
+        else:
+            waiting.append((needed, iter(made[needed][1])))
+
+
+def _soon_over(made: dict[int, tuple[str, list[int]]], order: list[int]) -> list[int]:
+    """An order in which the last use of values comes first, and else that of `order`."""
+    sources = {value: [s for s in {*made[value][1]} if s in made] for value in order}
+    users: dict[int, list[int]] = {value: [] for value in order}
+    for value, needed in sources.items():
+        for source in needed:
+            users[source].append(value)
+    place = {value: i for i, value in enumerate(order)}
+    missing = {value: len(needed) for value, needed in sources.items()}
+    left = {value: len(by) for value, by in users.items()}
+    ready: list[tuple[int, int, int]] = []
+    found: dict[int, None] = {}
+
+    def offer(value: int) -> None:
+        if missing[value] == 0 and value not in found:
+            over = sum(left[source] == 1 for source in sources[value])
+            heapq.heappush(ready, (bool(users[value]) - over, place[value], value))
+
+    for value in order:
+        offer(value)
+    while ready:
+        value = heapq.heappop(ready)[2]
+        if value in found:
+            continue
+        found[value] = None
+        for user in users[value]:
+            missing[user] -= 1
+            offer(user)
+        for source in sources[value]:
+            left[source] -= 1
+            if left[source] == 1:
+                for user in users[source]:
+                    offer(user)
+    return [*found]
 
 
 class _Block(NamedTuple):

@@ -644,24 +644,29 @@ class _StepHessians:
         return list(zip(tableau.A, tableau.c, strict=True))[: tableau.stages]
 
     def hessian(self, w: Any) -> Any:
-        """That of ``wᵀ end`` by d: of each stage that of the field, and of the moved start."""
-        tableau, h, total = self._tableau, self._h, ca.SX(0)
-        size = self._start.shape[0]
+        """That of ``wᵀ end`` by d: of the moved start, and of each stage that of the field.
+
+        Stages are added as they come, so that derivatives of one alone are in use at a time.
+        """
+        tableau, h = self._tableau, self._h
+        size, prices = self._start.shape[0], list[Any]()
         for last in range(len(self._stages), 0, -tableau.stages):
             pulls: list[Any] = [ca.SX(size, 1)] * tableau.stages
             for i in reversed(range(tableau.stages)):
-                point, turn, J = self._stages[last - tableau.stages + i]
                 price = h * tableau.b[i] * w
                 for j, (row, _) in enumerate(self._rows):
                     if i < min(j, len(row)) and row[i]:
                         price += h * row[i] * pulls[j]
-                bent: Any = self._bent(*point, price)
-                total += lower_product(turn, bent @ turn)
-                pulls[i] = J[:, :size].T @ price
+                prices.append(price)
+                pulls[i] = self._stages[last - tableau.stages + i][2][:, :size].T @ price
             w = w + sum(pulls, ca.SX(0))
         symbol = ca.SX.sym("w", size)
         start: Any = ca.substitute(_second(ca.dot(symbol, self._start), self._d), symbol, w)
-        return mirrored(total + ca.tril(start))
+        total: Any = ca.tril(start)
+        for (point, turn, _), price in zip(self._stages, reversed(prices), strict=True):
+            bent: Any = self._bent(*point, price)
+            total += lower_product(turn, bent @ turn)
+        return mirrored(total)
 
 
 def _second(value: Any, d: Any) -> Any:

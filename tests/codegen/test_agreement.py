@@ -167,6 +167,18 @@ def test_long_functions_are_cut_into_pieces(fresh, monkeypatch, rng, has_vectors
         np.testing.assert_allclose(compiled(d[k]), want[k], rtol=ROUNDING, atol=ROUNDING)
 
 
+def test_sums_of_matrices_grow_together_so_that_their_terms_are_not_all_in_memory(rng):
+    """Of five matrices of 100 entries, whose squares are added, three are in memory at most."""
+    J = ca.SX.sym("J", 10, 10)
+    X, total = J.T + ca.SX.eye(10), ca.SX(10, 10)
+    for _ in range(5):
+        total, X = total + X.T @ X, J @ X
+    function = ca.Function("squares", [J], [total])
+    assert _emit.emit_body(function, packed=True).work < 300
+    made, given = ModelFunction(function), rng.normal(size=(9, 10, 10)) / 4
+    np.testing.assert_allclose(compile(function)(given), made(given), rtol=1e-11)
+
+
 @pytest.mark.parametrize("length", [1000, 7])
 def test_what_no_item_asks_for_is_skipped(fresh, monkeypatch, length):
     """One side of a switch that all items are on, and both where they differ.
