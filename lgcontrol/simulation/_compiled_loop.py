@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
@@ -49,11 +50,12 @@ class CompiledLoop(RunLoop):
 
     def __init__(self, run: SimulationSetup, driver: Driver) -> None:
         super().__init__(run)
-        self._driver, self._kept = driver, kept_loops(run.plant)
+        self.driver, self._kept = driver, kept_loops(run.plant)
         self._law: FunctionLaw | KernelLaw | None = None
         self._filter: CompiledFilter | None = None
         sizes = self._sizes()
-        frame = self._kept.take(sizes)
+        self._user = id(_unwrapped(run.stages[0])) if run.stages else 0
+        frame = self._kept.take(sizes, self._user)
         self._use(LoopFrame(sizes) if frame is None else frame)
 
     def _sizes(self) -> tuple[Any, ...]:
@@ -206,7 +208,7 @@ class CompiledLoop(RunLoop):
     ) -> MachineCall:  # fmt: skip
         """Let a field be a function on memory, for about so many calls."""
         at = self._loop if at is None else at
-        made = MachineCall(function, memory, self._driver.interpret, calls * self.run.batch.runs)
+        made = MachineCall(function, memory, self.driver.interpret, calls * self.run.batch.runs)
         code = getattr(at.struct, name)
         code.run, code.table = made.run, made.table
         self._frame.bound.append(made)
@@ -406,7 +408,12 @@ class CompiledLoop(RunLoop):
             parts += f"; interpreted: {', '.join(self._frame.interpreted)}"
         return parts
 
-    def _go(self, progress: Callable[[float], None] | None) -> None:
+    @property
+    def address(self) -> int:
+        """Where C finds the loop."""
+        return self._loop.address
+
+    def _go(self, progress: Callable[[float], None] | None) -> Generator[None, str, None]:
         run = self.run
         self._set_parts()
         loop = self._loop.struct
@@ -414,16 +421,15 @@ class CompiledLoop(RunLoop):
             loop.ramp_begin = run.ramp.begin
             arrays = self._loop.arrays
             arrays["ramp_from"][:], arrays["ramp_to"][:] = run.ramp.before, run.ramp.after
-        go, address, shown, what = self._driver.go, self._loop.address, 0, ""
+        shown, what = 0, ""
         if progress is not None:
             loop.pause = -(-run.end // 100)
         try:
             while True:
                 if self._law is not None and what not in QUIET:
                     loop.law_ready = self._law.is_ready() and self._sees_a_state
-                asked = go(address)
+                what = yield
                 self.t = loop.t
-                what = ASKS[asked]
                 if what not in ("done", "pause"):
                     getattr(self, f"_on_{what}")()
                     if self._ended:
@@ -454,8 +460,9 @@ class CompiledLoop(RunLoop):
         functions = _functions_of(found), _functions_of(law)
         before = self._frame
         if before.is_complete and before.functions != functions:
-            self._use(self._kept.take(before.sizes, functions) or LoopFrame(before.sizes))
-            self._kept.give(before)
+            found_frame = self._kept.take(before.sizes, self._user, functions)
+            self._use(found_frame or LoopFrame(before.sizes))
+            self._kept.give(before, before.user)
         if self._frame.is_complete:
             self._filter, self._law = found, law
         else:
@@ -475,7 +482,7 @@ class CompiledLoop(RunLoop):
         """The result; the next run like this one begins with the memory of it."""
         result = super()._result(status, message)
         if self._frame.is_complete and status is not RunStatus.FAILED:
-            self._kept.give(self._frame)
+            self._kept.give(self._frame, self._user)
         return result
 
     def _made(self, status: RunStatus, message: str) -> Callable[[], SimulationResult]:
@@ -484,7 +491,7 @@ class CompiledLoop(RunLoop):
         if not (is_known and all(map(_tells_the_same, self.run.stages))):
             return super()._made(status, message)
         later = self.record.taken(status, message, self.execution)
-        self._kept.give(self._frame)
+        self._kept.give(self._frame, self._user)
         return later
 
     @property
@@ -742,9 +749,12 @@ def _tells_the_same(stage: ControlStage) -> bool:
 
     So do classes with a compiled law, whose parameters are no functions of time.
     """
-    law = stage.law
-    law = law.controller if isinstance(law, Late) else law
-    return own_offer(law, "compiled_law", *TELLS) is not None
+    return own_offer(_unwrapped(stage), "compiled_law", *TELLS) is not None
+
+
+def _unwrapped(stage: ControlStage) -> object:
+    """The controller itself, whose answers may come late."""
+    return stage.law.controller if isinstance(stage.law, Late) else stage.law
 
 
 def _tick(tick: float) -> int:
@@ -758,6 +768,47 @@ def _in_order(counts: np.ndarray, firsts: np.ndarray) -> dict[int, int]:
     made = {status: int(counts[status]) for status in found}
     counts[:] = 0
     return made
+
+
+def carry_out(
+    runs: Sequence[SimulationSetup], progress: Callable[[float], None] | None
+) -> list[Callable[[], SimulationResult]]:
+    """Carry runs out, those in C by calls for all of them; what makes each result, or raises."""
+    loops = [make_loop(run) for run in runs]
+    made: dict[int, Callable[[], SimulationResult]] = {}
+    waiting = {k: loop.carry_out(progress) for k, loop in enumerate(loops)}
+
+    def go_on(k: int, resume: Callable[[Any], None], given: Any) -> None:
+        try:
+            resume(given)
+            return
+        except StopIteration as end:
+            made[k] = end.value
+        except Exception as error:
+            made[k] = partial(_raise, error)
+        del waiting[k]
+
+    try:
+        for k, run in [*waiting.items()]:
+            go_on(k, run.send, None)
+        order, places, asked = list[int](), None, (ctypes.c_int64 * 0)()
+        while waiting:
+            count = len(waiting)
+            if count != len(order):
+                order, asked = [*waiting], (ctypes.c_int64 * count)()
+                at = [loops[k].address for k in order]  # type: ignore[attr-defined]
+                places = (ctypes.c_void_p * count)(*at)
+            loops[order[0]].driver.go(places, asked, count)  # type: ignore[attr-defined]
+            for k, ask in zip(order, asked, strict=True):
+                go_on(k, waiting[k].send, ASKS[ask])
+    except KeyboardInterrupt as interrupt:
+        for k, run in [*waiting.items()]:
+            go_on(k, run.throw, interrupt)
+    return [made[k] for k in range(len(runs))]
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def make_loop(run: SimulationSetup) -> RunLoop:

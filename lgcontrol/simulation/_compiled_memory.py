@@ -14,7 +14,7 @@ from ..codegen._internal import MachineCall, address_of
 from ..systems import System
 from ._compiled_table import LoopStruct
 
-MOST_KEPT = 4  # loops of a plant whose memory waits for the next run
+MOST_KEPT = 32  # loops of a plant whose memory waits for the next run
 RECORDED = ("row_", "call_", "delivered_")  # what the loop reads only after it wrote it
 
 
@@ -78,6 +78,8 @@ class LoopFrame:
     ----------
     functions : tuple
         Of estimator and controller.
+    user : int
+        Who had it last: identity of the controller.
     in_python : list of str
         Parts that Python has.
     interpreted : list of str
@@ -97,6 +99,7 @@ class LoopFrame:
         self.in_python: list[str] = []
         self.interpreted: list[str] = []
         self.functions: tuple[Any, ...] = ()
+        self.user = 0
         self.is_complete = False
         self._first: list[tuple[LoopMemory, bytes, dict[str, np.ndarray]]] = []
         self._values: list[tuple[np.ndarray, np.ndarray]] = []
@@ -132,18 +135,23 @@ class KeptLoops:
         self._lock = Lock()
 
     def take(
-        self, sizes: tuple[Any, ...], functions: tuple[Any, ...] | None = None
+        self, sizes: tuple[Any, ...], user: int, functions: tuple[Any, ...] | None = None
     ) -> LoopFrame | None:
-        """Memory of these sizes (and functions), which is the caller's alone from now on."""
+        """Memory of these sizes (and functions), which is the caller's alone from now on.
+
+        What the user had before comes first.
+        """
         with self._lock:
-            for k, frame in enumerate(self._frames):
+            for frame in sorted(self._frames, key=lambda one: one.user != user):
                 if frame.sizes == sizes and functions in (None, frame.functions):
-                    return self._frames.pop(k)
+                    self._frames.remove(frame)
+                    return frame
         return None
 
-    def give(self, frame: LoopFrame) -> None:
+    def give(self, frame: LoopFrame, user: int) -> None:
         """Keep memory for the next run; that of the oldest goes."""
         with self._lock:
+            frame.user = user
             self._frames.append(frame)
             del self._frames[:-MOST_KEPT]
 

@@ -31,7 +31,7 @@ class Driver(NamedTuple):
     Attributes
     ----------
     go : callable
-        ``lg_loop_go``; other Python threads run meanwhile.
+        ``lg_loops_go``; other Python threads run meanwhile.
     interpret : int
         Address of what evaluates a function by CasADi's interpreter.
     """
@@ -87,8 +87,8 @@ def _open(path: Path) -> Driver:
     mirrors = [ctypes.sizeof(kind) for kind in (SourceStruct, SensorStruct, LoopStruct)]
     if sizes.tolist() != mirrors:
         raise OSError(f"it has structs of {sizes.tolist()} bytes, their mirrors {mirrors}")
-    go = library["lg_loop_go"]
-    go.argtypes, go.restype = [ctypes.c_void_p], ctypes.c_int
+    go = library["lg_loops_go"]
+    go.argtypes, go.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64], None
     interpret = ctypes.cast(library["lg_interpret_buffer"], ctypes.c_void_p).value
     assert interpret is not None
     return Driver(go, interpret)

@@ -5,6 +5,7 @@ from ._compiled_parts import CompiledFilter as CompiledFilter
 from ._compiled_parts import FunctionLaw as FunctionLaw
 from ._compiled_parts import KernelLaw as KernelLaw
 from ._contract import FullEstimator as FullEstimator
+from ._controllers import another as another
 from ._logs import BoundedQuantity as BoundedQuantity
 from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
@@ -15,3 +16,4 @@ from ._run import one_of as one_of
 from ._simulate import carried_out as carried_out
 from ._task import Verdict as Verdict
 from ._variation import check_variations as check_variations
+from ._variation import with_fields as with_fields

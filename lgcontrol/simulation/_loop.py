@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +22,10 @@ from ._record import Recorder
 from ._result import SimulationResult
 from ._run import SimulationSetup, fast_losses
 from ._sensing import SimulatedSensor
+
+# A run on its way: it yields while it waits for C, is sent what the loop there asks for, and
+# returns what makes its result.
+Carried = Generator[None, str, Callable[[], SimulationResult]]
 
 
 class SimulationError(RuntimeError):
@@ -63,12 +67,12 @@ class RunLoop:
         self._calls = [stage.times.on(run.clock) for stage in run.stages]
         self._samples = [sensor.times.on(run.clock) for sensor in run.sensors]
 
-    def carry_out(self, progress: Callable[[float], None] | None) -> Callable[[], SimulationResult]:
+    def carry_out(self, progress: Callable[[float], None] | None) -> Carried:
         """Carry the run out to its end, divergence or an interruption; what makes the result."""
         try:
             self._prepare()
             self.has_begun = True
-            self._go(progress)
+            yield from self._go(progress)
             check_interrupt()  # one that was swallowed in the last moment
             status, message = self._trouble() or (RunStatus.COMPLETED, "")
         except (KeyboardInterrupt, Exception) as cause:
@@ -129,8 +133,9 @@ class RunLoop:
         if ramp is not None and acting is not None:
             ramp.turn(0.0, acting, acting)
 
-    def _go(self, progress: Callable[[float], None] | None) -> None:
+    def _go(self, progress: Callable[[float], None] | None) -> Generator[None, str, None]:
         """All that happens, in its order."""
+        yield from ()  # it waits for nothing
         run, now, shown = self.run, 0, 0
         while True:
             self.t = run.clock.seconds(now)

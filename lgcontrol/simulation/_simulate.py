@@ -16,7 +16,7 @@ from ..integrators import Method
 from ..systems import ReferenceLike, Sensor, System, TrimPoint
 from ..systems._internal import Parameters, ParameterValues, check_start, not_a_system
 from ._clock import check_period
-from ._compiled_loop import make_loop
+from ._compiled_loop import carry_out
 from ._contract import ControlLaw, Disturbance, Estimator
 from ._controllers import (
     Cascade,
@@ -188,7 +188,7 @@ def simulate(
         sensors=sensors, estimator=estimator, feedback=feedback, disturbances=disturbances, p=p,
         saturate=saturate, tolerance=tolerance, method=method, max_step=max_step, seed=seed,
     )  # fmt: skip
-    return carried_out(setup, progress)()
+    return carried_out([setup], progress)[0]()
 
 
 @named_options(own=OWN_CHECKS)
@@ -319,11 +319,14 @@ def set_up(
 
 @interruptible
 def carried_out(
-    run: SimulationSetup, progress: Callable[[float], None] | None = None
-) -> Callable[[], SimulationResult]:
-    """Carry out a simulation; what is returned makes its result, now or after other runs."""
-    users: list[object] = [stage.law for stage in run.stages]
-    if run.estimator is not None and not any(run.estimator is law for law in users):
-        users.append(run.estimator)  # one may be both
+    runs: Sequence[SimulationSetup], progress: Callable[[float], None] | None = None
+) -> list[Callable[[], SimulationResult]]:
+    """Carry out simulations; what is returned makes each result, or raises, now or later."""
+    users: list[object] = []
+    for run in runs:
+        laws = [stage.law for stage in run.stages]
+        users += laws
+        if run.estimator is not None and not any(run.estimator is law for law in laws):
+            users.append(run.estimator)  # one may be both
     with alone_with(users):
-        return make_loop(run).carry_out(progress)
+        return carry_out(runs, progress)

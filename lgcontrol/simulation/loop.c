@@ -440,9 +440,8 @@ static int predict(lg_loop *r)
 }
 
 /* Go on; returns what is asked for. */
-LG_EXPORT int lg_loop_go(lg_loop *r)
+static int go(lg_loop *r, double until)
 {
-  const double until = wall() + r->budget;
   int wanted;
   for (;;) switch (r->phase) {
     case TICK:
@@ -498,6 +497,16 @@ LG_EXPORT int lg_loop_go(lg_loop *r)
       r->now = r->after, r->phase = TICK;
       if (r->estimator == 1 && !all_finite(r->z, r->est_nq)) return ASK_LOST;
       if (r->now >= r->pause || wall() > until) return ASK_PAUSE;
+  }
+}
+
+/* Go on with loops one after the other; those that there is no time for stay where they are. */
+LG_EXPORT void lg_loops_go(lg_loop *const *loops, int64_t *asked, int64_t count)
+{
+  const double began = wall();
+  for (int64_t k = 0; k < count; k++) {
+    const double until = began + loops[k]->budget;
+    asked[k] = k && wall() > until ? ASK_PAUSE : go(loops[k], until);
   }
 }
 

@@ -269,7 +269,7 @@ def rate(store: dict[str, Any], options: Any) -> None:
 def parts_of_a_case(store: dict[str, Any], options: Any) -> None:
     """Processor time of the parts of a case, ms: medians over cases of the least of six rounds.
 
-    The cases are those of a chunk.
+    The cases are those of a chunk. Runs that go on in turns share what the run needs of Python.
     """
     campaign = Campaign("quadrotor-recovery", cases=options.cases or 40)
     setting = replace(campaign._setting("none", None), cases=10_000)
@@ -283,13 +283,19 @@ def parts_of_a_case(store: dict[str, Any], options: Any) -> None:
     _compiled_loop.find_driver = lambda build: driver._replace(go=timed(driver.go, loop))
     KernelMemory.run = timed(solve, plan)
     for one in spent:
-        runs = [_case.CaseRun(setting, case) for case in cases]
-        for places, do in zip(((0,), (1, 2, 3), (4,)), _case.STEPS, strict=True):
+        runs = [_case.CaseRun(setting, case, k % _case.TOGETHER) for k, case in enumerate(cases)]
+        for place, do in ((0, _case.CaseRun.set_up), (4, _case.CaseRun.judge)):
+            if place:
+                for first in range(0, len(runs), _case.TOGETHER):
+                    group = runs[first : first + _case.TOGETHER]
+                    plan[0], loop[0], step[0] = 0.0, 0.0, 0.0
+                    timed(_case.carry_out, step)(group)
+                    shared = plan[0], loop[0], step[0] - plan[0] - loop[0]
+                    one[first : first + len(group), 1:4] = np.divide(shared, len(group))
             for k, run in enumerate(runs):
-                plan[0], loop[0], step[0] = 0.0, 0.0, 0.0
+                step[0] = 0.0
                 timed(run.do, step)(do)
-                within = [plan[0], loop[0]] if len(places) > 1 else []
-                one[k, places] = [*within, step[0] - sum(within)]
+                one[k, place] = step[0]
     _compiled_loop.find_driver, KernelMemory.run = lambda build: driver, solve
     least = 1e3 * np.median(spent.min(axis=0), axis=0)
     least = np.append(least, 1e3 * np.median(spent.min(axis=0).sum(axis=1)))

@@ -27,7 +27,7 @@ from lgcontrol.simulation import (
 )
 from lgcontrol.simulation._compiled_memory import LoopFrame
 from lgcontrol.simulation._compiled_record import CompiledRecord
-from lgcontrol.simulation._internal import carried_out, one_of
+from lgcontrol.simulation._internal import another, carried_out, one_of
 from lgcontrol.simulation._scaled_plant import Late
 from lgcontrol.simulation._simulate import set_up
 from lgcontrol.systems import Input, Parameter, Sensor, System
@@ -698,9 +698,33 @@ def test_runs_that_are_set_up_before_and_told_after_others_have_their_own_bits()
     plant = drone()
     options = loops_of_a_drone(plant)
     own = [simulate(plant, **one) for one in options]
-    later = [carried_out(one) for one in [set_up(plant, **one) for one in options]]
+    later = [carried_out([one])[0] for one in [set_up(plant, **one) for one in options]]
     for run, tell in zip(own, later, strict=True):
         compare(run, tell())
+
+
+@pytest.mark.compiled
+def test_runs_that_go_on_in_turns_have_their_own_bits():
+    """One call of C for all of them; one that Python refuses or ends disturbs no other."""
+    set_compile_policy("eager")
+    plant = drone()
+
+    def fails(t, x, reference):
+        if t > 0.2:
+            raise ArithmeticError("late")
+        return plant.nominal_input[plant.input_index("control")]
+
+    options = loops_of_a_drone(plant)
+    options += [options[0] | {"estimator": None, "controller": fails, "dt": 0.05, "sensors": ()}]
+    own = [simulate(plant, **one) for one in options[:-1]]
+    parts = ("controller", "estimator")
+    twins = [one | {name: another(one.get(name)) for name in parts} for one in options]
+    *later, failed = carried_out([set_up(plant, **one) for one in twins])
+    for run, tell in zip(own, later, strict=True):
+        compare(run, tell())
+    with pytest.raises(SimulationError, match="late") as caught:
+        failed()
+    assert caught.value.result.t[-1] == 0.2
 
 
 @pytest.mark.compiled
