@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import named_options
-from ..codegen._internal import UnknownNameError, unknown_name
+from ..codegen._internal import UnknownNameError, check_count, unknown_name
 from ..simulation import Vary
 from ._campaign import Campaign, running
 from ._case import argument_defaults
@@ -145,6 +145,9 @@ def tune(
         raise CampaignError(
             'a search needs Optuna: install it with pip install "lgcontrol[tune]"'
         ) from None
+    check_count("trials", trials)
+    if held_out is not None:
+        check_count("held_out", held_out)
     goals = (minimize,) if isinstance(minimize, str) else tuple(minimize)
     known = (FAILURES, *campaign.criterion_names)
     for name in goals:

@@ -594,7 +594,8 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     near = get_close_matches(given, lower, n=1, cutoff=cutoff) or longer[: len(longer) == 1]
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
     if len(names) <= WHOLE:
-        return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"
+        known = f"valid names are {', '.join(names)}" if names else "there are none"
+        return f"unknown {kind} {name!r}; {known}.{hint}"
     stem, dot, _ = given.rpartition(".")
     of_same = [entry for entry in reversed(lower) if dot and entry.startswith(stem + dot)]
     near_by = get_close_matches(given, lower, n=SHOWN_NAMES, cutoff=0.0)

@@ -52,7 +52,7 @@ def transcription_error(
     varies = stated.problem.hold == AT_POINTS
     held = 0.0 * held if varies else RATES_SAVE * held
     worst, saved = _worst(stated.problem.system, found.t, states), None if varies else held.sum()
-    text = _sentence(worst, error.cost_change, saved, solution.cost, error.violations)
+    text = _sentence(worst, error.cost_change, saved, solution, error.violations)
     return replace(error, states=states, inputs_of_steps=held, text=text)
 
 
@@ -64,7 +64,7 @@ def _of_parts(found: OptimalSolution | PhasedSolution, tolerance: float) -> Tran
         )
     tolerance = float(check_shape("tolerance", tolerance, ()))
     parts = parts_of(found, is_whole=True)
-    errors = [_of_part(part, found.cost, tolerance) for part in parts]
+    errors = [_of_part(part, found, tolerance) for part in parts]
     if isinstance(found, OptimalSolution):
         return errors[0]
     columns = max((one.states.shape[1] for one in errors), default=0)
@@ -83,7 +83,7 @@ def _of_parts(found: OptimalSolution | PhasedSolution, tolerance: float) -> Tran
         for part, one in zip(parts, errors, strict=True)
     ]
     text = _sentence(
-        max(worst, key=lambda one: one[0]), of_steps.sum(), held.sum(), found.cost, violations
+        max(worst, key=lambda one: one[0]), of_steps.sum(), held.sum(), found, violations
     )
     by_name = {part.name: one for part, one in zip(parts, errors, strict=True)}
     return TranscriptionError(
@@ -91,7 +91,9 @@ def _of_parts(found: OptimalSolution | PhasedSolution, tolerance: float) -> Tran
     )
 
 
-def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionError:
+def _of_part(
+    part: PlanPart, found: OptimalSolution | PhasedSolution, tolerance: float
+) -> TranscriptionError:
     """Errors of the steps of a part."""
     problem, nodes, N = part.problem, part.nodes, part.problem.horizon
     system = problem.system
@@ -116,8 +118,8 @@ def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionErro
         of_steps += between.soft_costs(once, rows, motion)
     states = states[:, : part.errors]
     worst = _worst(system, nodes.t, states)
-    text = _sentence(worst, of_steps.sum(), held.sum(), cost, violations)
-    return TranscriptionError(states, of_steps, held, violations, beyond, cost, text)
+    text = _sentence(worst, of_steps.sum(), held.sum(), found, violations)
+    return TranscriptionError(states, of_steps, held, violations, beyond, found.cost, text)
 
 
 def coarseness(solver: Any, found: OptimalSolution | PhasedSolution) -> str:
@@ -202,30 +204,37 @@ def _coarse(told: list[str], change: float, cost: float) -> str:
 
 
 def motion_between(
-    found: OptimalSolution | PhasedSolution,
+    found: OptimalSolution | PhasedSolution, used: Sequence[str] = ("",)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Times, states and references within each step, if a step ends visibly off the next node."""
-    flat = flat_of(found)
-    if isinstance(found, PhasedSolution):
-        is_drawn = found.whole is not None
-    else:
-        is_drawn = found.problem.is_plain
-    if flat._setting is None or not is_drawn:
+    """Times, states and references within each step, if straight lines would visibly be others.
+
+    Of phases, those that are `used`, on one group. A step that ends off the next node counts, too.
+    """
+    solved: Any = found
+    if isinstance(found, OptimalSolution) and found.problem.hold != "zero":
+        solved = found._inner or found  # whose states end with the inputs
+    if flat_of(solved)._setting is None:
         return None
-    parts, x, pieces, is_off = parts_of(found), found.trajectory.x, [], False
-    if any(part.system.is_discrete or part.nodes.x.shape[1] != x.shape[1] for part in parts):
-        return None  # linear inputs, and those in blocks, are states of the parts
+    parts = [part for part in parts_of(solved) if part.name in used]
+    if any(part.system.is_discrete for part in parts):
+        return None
+    pieces, is_seen = [], False
     for part in parts:
         motion = list(Between(part).motion(DRAWN_PARTS))
-        off = _errors(part.system, motion[-1][1], part.nodes.x[1:])
-        span = _errors(part.system, x, x[0])
-        is_off |= bool((np.abs(off).max(axis=0) > COARSE_STATE * np.abs(span).max(axis=0)).any())
+        x, own = part.nodes.x, part.errors or found.problem.system.n_errors
+        middle, end = (_errors(part.system, at, x[:-1]) for at in
+                       (motion[DRAWN_PARTS // 2][1], motion[-1][1]))  # fmt: skip
+        off = _errors(part.system, motion[-1][1], x[1:])
+        span = COARSE_STATE * np.abs(_errors(part.system, x, x[0])).max(axis=0)
+        is_seen |= any(bool((np.abs(one) > span)[:, :own].any()) for one in (off, middle - end / 2))
         reference = np.repeat(part.setting.x_ref[:-1, None], DRAWN_PARTS + 1, axis=1)
         pieces.append((*(np.stack(each, axis=1) for each in zip(*motion, strict=True)), reference))
-    if not is_off:
+    if not is_seen:
         return None
+    is_phased = isinstance(found, PhasedSolution)
+    drawn = (found.parts[parts[0].name] if is_phased else found.trajectory).group.nq
     t, states, references = (np.concatenate(each) for each in zip(*pieces, strict=True))
-    return t, states, references
+    return t, states[..., :drawn], references[..., :drawn]
 
 
 def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -314,17 +323,22 @@ def _told_state(system: System, t: np.ndarray, states: np.ndarray, k: int, i: in
 
 
 def _sentence(
-    worst: tuple[float, str], change: float, held: float | None, cost: float,
-    violations: Sequence[Violation],
+    worst: tuple[float, str], change: float, held: float | None,
+    found: OptimalSolution | PhasedSolution, violations: Sequence[Violation],
 ) -> str:  # fmt: skip
+    """Errors in words; those of the cost follow from multipliers, which only an optimum has."""
     if np.isinf(worst[0]):
         return "the motion from a node is not finite: shorten dt"
-    share = f" ({abs(change / cost):.1e} of it)" if cost else ""
-    return (
-        f"states off by {worst[1]}, cost would change by {change:.1e}{share}"
-        + ("" if held is None else f"; inputs that vary within steps would save {held:.1e}")
-        + "".join(f"; between the nodes {one}" for one in violations[:MOST_NAMED])
-    )
+    text = f"states off by {worst[1]}"
+    if not found.is_success:
+        text += ", change of the cost unknown: the plan is not optimal"
+    elif not np.isfinite(change):
+        text += ", change of the cost unknown: between the nodes it is not finite"
+    else:
+        share = f" ({abs(change / found.cost):.1e} of it)" if found.cost else ""
+        text += f", cost would change by {change:.1e}{share}"
+        text += "" if held is None else f"; inputs that vary within steps would save {held:.1e}"
+    return text + "".join(f"; between the nodes {one}" for one in violations[:MOST_NAMED])
 
 
 DERIVED["transcription_error"] = transcription_error

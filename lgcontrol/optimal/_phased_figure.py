@@ -70,7 +70,7 @@ def _run(found: Any, used: Sequence[str]) -> Any:
         input_bounds=limits, reference=None if np.isnan(goal).all() else goal,
         estimate=None, estimate_std=None, controllers={}, status=found.status,
         message=found.message.partition("; ")[0],
-        between=DERIVED["motion_between"](found),
+        between=DERIVED["motion_between"](found, used),
         phases=[(part.t[0], name) for part, name in zip(parts, used, strict=True)]
         if len(problem.phases) > 1
         else [],

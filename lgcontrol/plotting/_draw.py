@@ -364,6 +364,7 @@ def _draw_lines(ax: Any, panel: Panel) -> list[str]:
     if panel.dashed is not None and shared:
         goal = thin(panel.t, panel.dashed[:, 0])
         ax.plot(*goal, color=INK, lw=0.9, ls=DASHES, alpha=0.6)
+    curve = panel.curve
     for k, (label, color) in enumerate(zip(panel.labels, _colors(panel), strict=True)):
         values = panel.values[:, k]
         if panel.band is not None:
@@ -373,10 +374,12 @@ def _draw_lines(ax: Any, panel: Panel) -> list[str]:
             held = np.append(values, values[-1:])[: len(panel.t)]
             ax.plot(*thin(panel.t[: len(held)], held), color=color, lw=width, label=label,
                     drawstyle="steps-post")  # fmt: skip
+        elif curve is not None:
+            ax.plot(*thin(curve[0], curve[1][:, k]), color=color, lw=width, label=label)
         else:
             ax.plot(*thin(panel.t, values), color=color, lw=width, label=label)
             _mark_lone(ax, panel.t, values, color)
-        if panel.t_between is not None and panel.between is not None:
+        if panel.t_between is not None and panel.between is not None and curve is None:
             pieces = thin(panel.t_between, panel.between[:, k])
             ax.plot(*pieces, color=color, lw=0.5, marker=".", ms=1.5, markevery=_ends(pieces[1]))
             used.append("between")

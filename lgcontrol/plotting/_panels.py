@@ -26,6 +26,7 @@ _QUANTITY = {
 UNLIKE = 30.0
 NOTHING = 1e-6  # and what is smaller than this part of the largest is next to nothing
 ROUNDING = 1e-13  # of a state: what stays below is zero
+MEETS, AT_ONCE = 1e-2, 1e-9  # of the range of a signal, and of the time axis
 # Letters of a title that fit above one of two columns.
 TITLE_LENGTH = 56
 SHARED = 6  # signals that one axes shows at most; more have an axes each
@@ -63,6 +64,20 @@ class Panel:
     tolerances: tuple[PassingBand, ...] = ()  # of the only signal
     t_between: np.ndarray | None = None  # shape (m,)
     between: np.ndarray | None = None  # shape (m, k), the signals there, in pieces with NaN after
+
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Pieces of `between` as one line, if all visibly end where the next value is."""
+        if self.t_between is None or self.between is None:
+            return None
+        is_there = ~np.isnan(self.t_between)
+        last = np.flatnonzero(~is_there) - 1
+        there = np.searchsorted(self.t, self.t_between[last] - AT_ONCE * np.ptp(self.t))
+        span = np.nanmax(self.values, axis=0) - np.nanmin(self.values, axis=0)
+        off = np.abs(self.between[last] - self.values[np.minimum(there, len(self.t) - 1)])
+        if (off <= MEETS * span + ROUNDING).all():
+            return self.t_between[is_there], self.between[is_there]
+        return None
 
     @property
     def is_split(self) -> bool:

@@ -87,6 +87,8 @@ def check_system(
         result = check(system, points)
         if result is not None:
             found[name] = result
+        if check is _finite and result is not None and result[0]:
+            break  # the other checks would tell the same once more
     failed = [
         f"{name}: off by {size:.2g}{f' ({where})' if where else ''}"
         for name, (size, where) in found.items()
@@ -177,7 +179,12 @@ def _finite(system: SystemDefinition, at: SampledPoints) -> Finding:
     for name, function in {"f": system.f, "h": system.h, **system.quantities}.items():
         fine = np.isfinite(function(at.t, at.x, at.u, at.p)).all(axis=-1)
         if not fine.all():
-            bad.append(f"{name} at sample {int(np.argmin(fine))}")
+            k = int(np.argmin(fine))
+            why = "" if bad else system.unsolved(at.t[k], at.x[k], at.u[k], at.p)
+            names = (*system.state.coordinate_names, *system.input_names)
+            point = zip(names, (*at.x[k], *at.u[k]), strict=True)
+            told = ", ".join(f"{one} = {value:.4g}" for one, value in point)
+            bad.append(f"{name} at sample {k}" + (f": {why}; here {told}" if why else ""))
     return (np.inf, ", ".join(bad)) if bad else _FINE
 
 

@@ -57,6 +57,8 @@ from ._signals import (
 from ._tracing import (
     Field,
     TracedLater,
+    complete_input,
+    complete_parameters,
     matrix_function,
     symbols_of,
     trace_basis,
@@ -710,22 +712,27 @@ class SystemDefinition(Memo, Generic[State]):
             made._algebraic = self._algebraic
         return made
 
-    def unsolved(self, t: Any, x: Any, u: Any, p: Any) -> str:
+    def unsolved(self, t: Any, x: Any, u: Any = None, p: Any = None) -> str:
         """Which algebraic equation has no solution at a point (`from_dae`); empty where all have.
 
         Parameters
         ----------
         t : float
         x : array_like, shape (nq,)
-        u : array_like, shape (n_inputs,)
-        p : array_like, shape (n_parameters,)
+        u : array_like, shape (n_inputs,), optional
+            Nominal inputs if left out; the other inputs are nominal where only controls are given.
+        p : mapping or array_like, shape (n_parameters,), optional
+            Nominal parameters if left out; of a mapping, those it does not name.
 
         Returns
         -------
         str
             The equation, what Newton's method leaves of it and where, and what to do.
         """
-        return "" if self._algebraic is None else self._algebraic.unsolved(t, x, u, p)
+        if self._algebraic is None:
+            return ""
+        u = self.nominal_input if u is None else complete_input(self, "u", u)
+        return self._algebraic.unsolved(t, x, u, complete_parameters(self, p))
 
 
 def _velocities(system: SystemDefinition) -> dict[int, int]:

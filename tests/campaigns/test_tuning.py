@@ -6,6 +6,7 @@ from lgcontrol.campaigns import Campaign, tune
 from lgcontrol.campaigns._statistics import Comparison, paired_share
 from lgcontrol.campaigns._tuning import verdict_of
 from lgcontrol.cli import main
+from lgcontrol.codegen._internal import unknown_name
 from lgcontrol.simulation import Vary
 
 from . import _designs as designs
@@ -42,6 +43,16 @@ def test_the_own_arguments_are_the_first_trial_where_the_search_reaches_them(cam
         found = tune(few, [search], minimize="effort", trials=1, executor=Here(), held_out=2)
         assert found.best == {"gain": own.get("gain", 2.0)}
         assert found.best_score == found.nominal_score
+
+
+def test_searches_that_try_nothing_or_vary_what_is_no_argument_are_refused(campaign):
+    gain = [Vary("gain", 0.1, 1.0)]
+    for wrong in ({"trials": 0}, {"held_out": 0}):
+        with pytest.raises(ValueError, match=f"{[*wrong][0]} must be a whole number, at least 1"):
+            tune(campaign, gain, executor=Here(), **wrong)
+    assert unknown_name("argument of the design", "gain", []) == (
+        "unknown argument of the design 'gain'; there are none."
+    )
 
 
 def test_a_difference_that_chance_explains_is_not_called_better():

@@ -216,6 +216,40 @@ def test_a_cost_of_rounding_has_no_share():
     assert "the cost would change" not in found.message
 
 
+def test_long_steps_are_drawn_as_they_are_integrated():
+    """A step of 3 s from rest under a held push: half way a fourth of the distance."""
+    cart = System(
+        "cart", Rn(2, ("x", "v")), lambda t, x, u, p: ca.vertcat(x[1], u[0]), inputs=["u"]
+    )
+    goal = [Bound("x", 9.0, 9.0, at="terminal"), Bound("v", 0.0, 0.0, at="terminal")]
+    alone = OptimalControlProblem(cart, 2, 3.0, Q=0.0, R=1.0, reference=[0.0, 0.0], bounds=goal)
+    phased = PhasedProblem(Phase(cart, 2, 6.0, R=1.0, bounds=goal))
+    for problem in (alone, phased, alone.with_arguments(hold="first")):
+        found = problem.solve([0.0, 0.0])
+        drawn = max((line for ax in found.plot().axes for line in ax.lines), key=_points)
+        t, x = map(np.asarray, (drawn.get_xdata(), drawn.get_ydata()))
+        share = np.interp(1.5, t, x) / np.interp(3.0, t, x)
+        wanted = 0.25 if found.trajectory.hold == "zero" else 0.25 * 1.25
+        assert share == pytest.approx(wanted, rel=1e-2)
+
+
+def _points(line) -> int:
+    """Of lines of the position."""
+    is_position = abs(np.asarray(line.get_ydata())[-1] - 9.0) < 1e-6
+    return len(line.get_xdata()) if is_position else 0
+
+
+def test_a_refinement_that_fails_tells_no_change_of_the_cost():
+    """Ten metres in 2 s are out of reach: multipliers of no optimum say nothing of the cost."""
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=[Input("u", "", -1, 1)])
+    stop = [Bound("x0", 10.0, 10.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
+    problem = PhasedProblem(Phase(cart, 4, (0.5, 2.0), bounds=stop), time_weight=1.0)
+    found = problem.solve([0.0, 0.0], refine=1e-3)
+    assert not found.is_success
+    assert "change of the cost unknown: the plan is not optimal" in found.message
+    assert "would change" not in found.message
+
+
 def test_figures_show_steps_that_end_off_their_node():
     """Thin lines from every node, on a group; none where they would lie on the thick ones."""
 

@@ -272,6 +272,21 @@ def test_a_start_is_judged_at_nominal_values_whatever_the_units(zero, names):
     assert np.isfinite(system.f(0.0, [1.0], [350.0])).all()
 
 
+def test_a_check_of_a_system_names_the_equation_and_the_state_without_a_solution():
+    """``z² + height + level² = 0`` has none for a height of 1, and one at -2."""
+    tank = System.from_dae(
+        "tank", Rn(1, ("level",)), lambda t, x, z, u, p: u - z,
+        lambda t, x, z, u, p: z**2 + p + x**2, [Parameter("flow", "", 0.5)],
+        inputs=[Input("feed", "", -1, 3)], parameters=[Parameter("height", "m", 1.0)],
+    )  # fmt: skip
+    said = r"algebraic equations of tank have no solution.*entry 0 of g.*here level = .*, feed = "
+    with pytest.raises(ValueError, match=said) as refused:
+        check_system(tank)
+    assert str(refused.value).count("entry 0 of g") == 1
+    assert "no solution" in tank.unsolved(0.0, [0.5])
+    assert tank.unsolved(0.0, [0.5], [0.0], {"height": -2.0}) == ""
+
+
 def test_what_needs_a_solution_says_which_equation_has_none():
     """``z² + 1 = level`` has none at a level of 0.5: least at z = 0, where 0.5 is left."""
     tank = System.from_dae(
@@ -279,7 +294,7 @@ def test_what_needs_a_solution_says_which_equation_has_none():
         lambda t, x, z, u, p: [z[1] - 2 * z[0], z[0] ** 2 + 1 - x],
         [Parameter("flow", "", 0.5), "twice"], inputs=[Input("feed", "", -1, 3)],
     )  # fmt: skip
-    assert tank.unsolved(0.0, [2.0], [0.0], []) == ""
+    assert tank.unsolved(0.0, [2.0], [0.0], []) == tank.unsolved(0.0, [2.0]) == ""
     z, best = 0.5, 1.0  # Newton's method by hand
     for _ in range(11):
         best, z = min(best, z**2 + 0.5), z - (z**2 + 0.5) / (2 * z)
