@@ -53,15 +53,9 @@ class KernelCalls:
         )  # fmt: skip
 
     def call(
-        self,
-        t: float,
-        x: np.ndarray,
-        start: float,
-        reference: ReferenceLike | None,
-        p: np.ndarray,
-        began: float,
-        budget: float,
-    ) -> tuple[int, str]:
+        self, t: float, x: np.ndarray, start: float, reference: ReferenceLike | None, p: np.ndarray,
+        began: float, budget: float,
+    ) -> tuple[int, str]:  # fmt: skip
         """What a call is worth, and what began anew; the answer is in ``calls.u``."""
         calls = self.calls
         before = calls.reference, calls.p

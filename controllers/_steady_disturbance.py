@@ -89,17 +89,9 @@ class DisturbanceEstimator:
     """
 
     def __init__(
-        self,
-        system: System,
-        given: SteadyDisturbance,
-        settling: float,
-        *,
-        method: str | Method,
-        substeps: int,
-        Q: np.ndarray,
-        unobservable: float,
-        ramps: bool = False,
-    ) -> None:
+        self, system: System, given: SteadyDisturbance, settling: float, *, method: str | Method,
+        substeps: int, Q: np.ndarray, unobservable: float, ramps: bool = False,
+    ) -> None:  # fmt: skip
         self.system, self.Q, self.unobservable = system, Q, unobservable
         self.settling = settling if given.settling is None else float(given.settling)
         self.index = np.array(_places(system, given.of, "disturbance"))
@@ -157,13 +149,9 @@ class DisturbanceEstimator:
         return system.state.nq, m, dim, (system.n_errors + m + dim) ** 2
 
     def observe(
-        self,
-        state: DisturbanceEstimate,
-        x0: np.ndarray,
-        pieces: list[Piece],
-        x: np.ndarray,
+        self, state: DisturbanceEstimate, x0: np.ndarray, pieces: list[Piece], x: np.ndarray,
         p: np.ndarray,
-    ) -> DisturbanceEstimate:
+    ) -> DisturbanceEstimate:  # fmt: skip
         """Correct an estimate by the state x that follows on x0 after some inputs."""
         system, count, seconds = self.system, len(self._explaining), 0.0
         shifts = np.zeros((1 + 2 * count, system.n_inputs))
@@ -223,13 +211,9 @@ class DisturbanceEstimator:
         return state, ReferenceSamples(samples.x, np.clip(u, *self.system.input_bounds))
 
     def _steady(
-        self,
-        state: DisturbanceEstimate,
-        x_ref: np.ndarray,
-        u_ref: np.ndarray,
-        t: float,
+        self, state: DisturbanceEstimate, x_ref: np.ndarray, u_ref: np.ndarray, t: float,
         p: np.ndarray,
-    ) -> tuple[DisturbanceEstimate, np.ndarray, np.ndarray]:
+    ) -> tuple[DisturbanceEstimate, np.ndarray, np.ndarray]:  # fmt: skip
         """State and inputs with the rate of the reference, next to it.
 
         Begins at the last one, with its inverse as secants left it: the estimate moves little from

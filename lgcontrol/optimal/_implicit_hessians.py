@@ -13,15 +13,7 @@ from ..integrators._internal import opened
 
 
 class ImplicitHessian(NamedTuple):
-    """Expressions of a Hessian.
-
-    Attributes
-    ----------
-    W, bend : casadi.MX
-        See `StageModel.curvature`.
-    places : list of tuple of int
-        Rows and columns of the entries of `bend`.
-    """
+    """W and bend of `StageModel.curvature`; rows and columns of the entries of bend."""
 
     W: Any
     bend: Any
@@ -29,35 +21,19 @@ class ImplicitHessian(NamedTuple):
 
 
 def implicit_hessian(
-    function: ca.Function,
-    inputs: dict[str, Any],
-    group: LieGroup,
-    error_bend: Callable[[Any, Any], Any],
-    most: int,
-) -> ImplicitHessian | None:
+    function: ca.Function, inputs: dict[str, Any], group: LieGroup,
+    error_bend: Callable[[Any, Any], Any], most: int,
+) -> ImplicitHessian | None:  # fmt: skip
     """Hessian by d of ``L = error_pullᵀ error + pullᵀ r + other + row_pricesᵀ rows + wᵀ y``.
 
     Steps have stages z with ``F(d, z) = 0``. With multipliers μ that make ``L + μᵀ F`` stationary
     in z, and with the tangent ``T = [1; dz/dd]``, the Hessian is ``Tᵀ ∇²(L + μᵀ F) T``.
 
-    Parameters
-    ----------
-    function : casadi.Function
-        ``(…, d) → error_pull, r, pull, other, rows, y`` of MX, d moving state and controls, y being
-        coordinates of the step's end; none at the end of the horizon.
-    inputs : dict
-        Symbols of the other arguments, the "row_prices" and "prices" of the gap, if any, among
-        them.
-    group : LieGroup
-    error_bend : callable
-        ``(error, error_pull) → Hessian`` of ``error_pullᵀ error`` by the state.
-    most : int
-        Operations above which there is none.
-
-    Returns
-    -------
-    ImplicitHessian or None
-        None also where the function is not made of scalar operations.
+    The function is ``(…, d) → error_pull, r, pull, other, rows, y`` of MX. Its argument d moves
+    state and controls, y are coordinates of the step's end, none at the end of the horizon. Symbols
+    of the other arguments are `inputs`, with "row_prices" and, of a stage, "prices" of the defect.
+    `error_bend` is ``(error, error_pull) → Hessian`` of ``error_pullᵀ error`` by the state. None
+    where it takes more than `most` operations, or these are not of scalars.
     """
     apart = opened(function)
     if apart is None or apart.explicit.n_instructions() * function.size1_in("d") > most:

@@ -31,13 +31,7 @@ class Mask(NamedTuple):
 
     Zero times what is not finite is not finite, and a switch of results does not help: its
     derivatives are such products. A term whose arguments are switched is finite, and so are its
-    derivatives of any order.
-
-    Attributes
-    ----------
-    on : casadi.SX or casadi.MX
-    safe : tuple of casadi.DM
-        Arguments t, x, u, p, then values of the system's known quantities.
+    derivatives of any order. `safe` are arguments t, x, u, p, then values of known quantities.
     """
 
     on: Any
@@ -51,32 +45,13 @@ class Mask(NamedTuple):
 
 
 def mask_of(
-    problem: OptimalControlProblem,
-    weight: Weight | None,
-    value: Any,
-    point: Sequence[Any],
-    known: Mapping[str, KnownQuantity],
-    name: str,
-) -> Mask | None:
+    problem: OptimalControlProblem, weight: Weight | None, value: Any, point: Sequence[Any],
+    known: Mapping[str, KnownQuantity], name: str,
+) -> Mask | None:  # fmt: skip
     """The mask of a term that has no weight at some nodes and may not be finite there.
 
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    weight : Weight or None
-        Along the horizon.
-    value : casadi.SX or casadi.MX
-        Of the term, of the symbols of `point` and `known`.
-    point : sequence
-        Symbols t, x, u, p.
-    known : mapping of str to KnownQuantity
-    name : str
-        Of the mask's symbol.
-
-    Returns
-    -------
-    Mask or None
-        None also where no point is found at which the term and its slope are finite.
+    The value is of the symbols t, x, u, p of `point`, and of known quantities. None also where no
+    point is found at which the term and its slope are finite.
     """
     if weight is None or weight.matrix.ndim == 2:
         return None
@@ -87,40 +62,30 @@ def mask_of(
     if not _may_be_singular(ca.Function("operations", [*point], spelled)):
         return None
     quantities: list[Any] = [each.value for each in known.values()]
-    results = [*spelled, ca.jacobian(spelled[0], ca.vertcat(*point)), *quantities]
-    tried = ca.Function("tried", [*point], results)
+    slope = ca.jacobian(spelled[0], ca.vertcat(*point))
+    tried = ca.Function("tried", [*point], [*spelled, slope, *quantities])
     for at in _points(problem, float(problem.times()[int(counts.argmax())])):
-        found = [np.asarray(each) for each in tried.call([*map(ca.DM, at)])]
-        if all(np.isfinite(each).all() for each in found):
+        found = _finite(tried, at)
+        if found is not None:
             return Mask(type(point[0]).sym(name), tuple(map(ca.DM, (*at, *found[2:]))))
     return None
 
 
+def _finite(tried: ca.Function, at: Sequence[Any]) -> list[np.ndarray] | None:
+    """Results of a function, if all are finite."""
+    found = [np.asarray(each) for each in tried.call([*map(ca.DM, at)])]
+    return found if all(np.isfinite(each).all() for each in found) else None
+
+
 def bounded_rows(
-    problem: OptimalControlProblem,
-    values: ca.Function,
-    holds: np.ndarray,
-    at: Mapping[str, Any],
+    problem: OptimalControlProblem, values: ca.Function, holds: np.ndarray, at: Mapping[str, Any],
     prices: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     """Rows for second derivatives of ``pricesᵀ rows``, which are finite where no row has a price.
 
-    Rows that hold at none of the nodes are zero. Those that hold at some of them are evaluated
-    where they are finite if the prices of all rows of their nodes are zero.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    values : casadi.Function
-        With the result "rows", of a stage or of the end.
-    holds : ndarray of bool, shape (nodes, rows)
-    at : mapping of str to casadi.SX or casadi.MX
-        Its arguments.
-    prices : casadi.SX or casadi.MX, shape (rows,)
-
-    Returns
-    -------
-    casadi.SX or casadi.MX
+    Rows are the result "rows" of `values` with arguments `at`, and hold at nodes (nodes, rows).
+    Those that hold at none are zero. Those that hold at some are evaluated where they are finite if
+    the prices of all rows of their nodes are zero.
     """
     symbol, given = type(prices), [*at.values()]
     found = symbol(values.call(given)[values.name_out().index("rows")])
@@ -171,7 +136,7 @@ def _safe_arguments(
             safe.get(name, ca.DM.ones(*value.shape) * others.get(name, 1.0))
             for name, value in zip(names, at, strict=True)
         ]
-        if all(np.isfinite(np.asarray(each)).all() for each in tried.call(point)):
+        if _finite(tried, point) is not None:
             return safe
     return None
 

@@ -14,15 +14,7 @@ def plan_layout(
 ) -> PlanLayout:
     """Layout of the plans of a problem.
 
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    iterate : mapping, optional
-        Shapes of the parts that a solver iterates on; states x and inputs u if left out.
-
-    Returns
-    -------
-    PlanLayout
+    `iterate` has shapes of the parts that a solver iterates on; states x and inputs u if left out.
     """
     system, N = problem.system, problem.horizon
     names = ", ".join((*system.state.coordinate_names, *system.input_names))

@@ -22,7 +22,7 @@ from ._expressions import KnownQuantity, entries_of, named_function, spelled_out
 from ._masks import Mask, mask_of, rows_to_mask
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
-from ._statement import AT_POINTS, QUADRATURES, collocation_of
+from ._statement import AT_POINTS, collocation_of, points_within
 from ._terms import TermWeights
 from ._weights import Weight
 
@@ -40,23 +40,13 @@ TERMS = ["error_pull", "r", "pull", "other"]
 class StageFunctions(NamedTuple):
     """What a transcription evaluates.
 
-    Attributes
-    ----------
-    stage : ModelFunction
-        ``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → cost, gap, rows, A, B, g, H, G``; g, H and G
-        belong to error coordinates of x, then controls.
-    stage_values : ModelFunction
-        The same arguments; cost, gap and rows alone.
-    around : ModelFunction or None
-        ``(the same, after) → cost, gap, rows, C, g, H, G`` with the step's end given: A and B of
-        the stage are C times those of the step. None unless `composes`.
-    terminal : ModelFunction
-        ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last error.
-    terminal_values : ModelFunction
-        Cost and rows alone.
-    stage_terms, terminal_terms : casadi.Function
-        ``(the same arguments) → error_pull, r, pull, other``: the cost is
-        ``½ error_pullᵀ error + ½ pullᵀ r + other``; pulls are products with weights.
+    `stage` is ``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → cost, gap, rows, A, B, g, H, G``; g, H
+    and G belong to error coordinates of x, then controls. `around` has the step's end given, and
+    ``C`` in place of A and B: those are C times those of the step; it is None unless `composes`.
+    `terminal` is ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last
+    error. Of `…_values` the results are those without derivatives. `…_terms` have the results
+    ``error_pull, r, pull, other``: the cost is ``½ error_pullᵀ error + ½ pullᵀ r + other``, and
+    pulls are products with weights.
     """
 
     stage: ModelFunction
@@ -71,15 +61,9 @@ class StageFunctions(NamedTuple):
 class _Term(NamedTuple):
     """A term ``½ rᵀ W r`` of the cost with a symmetric W, or ``w ℓ``.
 
-    Attributes
-    ----------
-    value : casadi.SX or casadi.MX, or str
-        r or ℓ; "error" and "effort" for the r of Q and R.
-    weight : Weight
-    is_of_node : bool
-        Whether it counts at nodes alone, not over steps.
-    mask : casadi.SX or casadi.MX, or None
-        A symbol in the value that is 1 where the term has a weight, and 0 elsewhere.
+    The value is r or ℓ, "error" and "effort" for the r of Q and R. It counts at nodes alone, not
+    over steps, if it `is_of_node`. The mask is a symbol in the value that is 1 where the term has a
+    weight, and 0 elsewhere.
     """
 
     value: Any
@@ -91,18 +75,8 @@ class _Term(NamedTuple):
 class _Stated(NamedTuple):
     """Expressions that a problem states, before anything is derived from them.
 
-    Attributes
-    ----------
-    inputs : dict
-        Symbols t, x, u, x_ref, p.
-    path, end : list of _Term
-        Squares along the horizon and at its end.
-    costs, end_costs : list of _Term
-        Other terms.
-    rows : casadi.SX or casadi.MX
-    meaning : BoundRows
-    known : dict of str to KnownQuantity
-        What has derivatives in closed form: the other expressions hold symbols for it.
+    Of symbols t, x, u, p, x_ref: squares along the horizon and at its end, other terms, rows and
+    what these mean. They hold symbols for what is `known`, which has derivatives in closed form.
     """
 
     inputs: dict[str, Any]
@@ -223,12 +197,7 @@ def _text_of(group: LieGroup) -> str | None:
 
 
 def state(problem: OptimalControlProblem) -> _Stated:
-    """Expressions of a problem's terms and bounds.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    """
+    """Expressions of a problem's terms and bounds."""
     system, group = problem.system, problem.system.state
     symbol, sym = problem.symbol, problem.symbol.sym
     names = problem.parameter_names
@@ -242,9 +211,7 @@ def state(problem: OptimalControlProblem) -> _Stated:
     points, is_left = [(1.0, t, x)], problem.quadrature == "left"
     if not is_left:
         inputs["dt"] = sym("dt")
-        at = t, x, u, p[: system.n_parameters], inputs["dt"]
-        within = _points_of if problem.quadrature == AT_POINTS else _points_within
-        points = within(problem, known, *at)
+        points = _points_of(problem, known, t, x, u, p[: system.n_parameters], inputs["dt"])
     path = [_Term("error", problem.weight("Q")), _Term("effort", problem.weight("R"))]
     if not is_left:
         path[0] = _Term("error", Weight.of(0.0 * problem.Q))
@@ -307,16 +274,17 @@ def state(problem: OptimalControlProblem) -> _Stated:
 
 
 def _points_of(
-    problem: OptimalControlProblem,
-    known: dict[str, KnownQuantity],
-    t: Any,
-    x: Any,
-    u: Any,
-    p: Any,
+    problem: OptimalControlProblem, known: dict[str, KnownQuantity], t: Any, x: Any, u: Any, p: Any,
     dt: Any,
-) -> list[tuple[float, Any, Any]]:
-    """The same at the collocation points: their states are solved for once, with derivatives."""
+) -> list[tuple[float, Any, Any]]:  # fmt: skip
+    """The points of a step at which integrals are taken: weight, time and state.
+
+    States at collocation points are solved for once, with derivatives: they are known quantities.
+    """
     system, group = problem.system, problem.system.state
+    if problem.quadrature != AT_POINTS:
+        step = system.step(problem.method, problem.substeps).function
+        return points_within(step, problem.quadrature, t, x, u, p, dt)
     method = collocation_of(problem.method)
     X, by_x, by_u = point_states(system, method)(t, x, u, p, dt)
     n, m, found = group.dim, system.n_inputs, []
@@ -327,25 +295,6 @@ def _points_of(
             symbol, state, lift @ by_x[:, i * n : (i + 1) * n], lift @ by_u[:, i * m : (i + 1) * m]
         )
         found.append((share, t + c * dt, symbol))
-    return found
-
-
-def _points_within(
-    problem: OptimalControlProblem,
-    known: dict[str, KnownQuantity],
-    t: Any,
-    x: Any,
-    u: Any,
-    p: Any,
-    dt: Any,
-) -> list[tuple[float, Any, Any]]:
-    """Weight, time and state of the points of a step at which integrals are taken."""
-    step = problem.system.step(problem.method, problem.substeps).function
-    found, before = [], 0.0
-    for place, share in QUADRATURES[problem.quadrature]:
-        x = step(t + before * dt, x, u, p, (place - before) * dt)
-        found.append((share, t + place * dt, x))
-        before = place
     return found
 
 
@@ -382,18 +331,7 @@ def composes(problem: OptimalControlProblem) -> bool:
 
 
 def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFunctions:
-    """Functions of a problem.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    stated : _Stated
-        Its expressions.
-
-    Returns
-    -------
-    StageFunctions
-    """
+    """Functions of a problem, of its expressions."""
     system, group = problem.system, problem.system.state
     controls = system.input_index("control").tolist()
     method = problem.method, problem.substeps
@@ -533,14 +471,9 @@ def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[
 
 
 def _function(
-    system: System,
-    symbol: Any,
-    known: dict[str, KnownQuantity],
-    name: str,
-    inputs: dict[str, Any],
-    results: dict[str, Any],
-    meant: Sequence[tuple[Any, Any]],
-) -> ModelFunction:
+    system: System, symbol: Any, known: dict[str, KnownQuantity], name: str,
+    inputs: dict[str, Any], results: dict[str, Any], meant: Sequence[tuple[Any, Any]],
+) -> ModelFunction:  # fmt: skip
     """A function of dense results."""
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])

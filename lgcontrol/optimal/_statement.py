@@ -144,6 +144,19 @@ def collocation_of(method: str | Method) -> ImplicitRungeKutta:
     return found
 
 
+def points_within(
+    step: Any, quadrature: str, t: Any, x: Any, u: Any, p: Any, dt: Any
+) -> list[tuple[float, Any, Any]]:
+    """Weight, time and state of the points of a step at which a rule takes integrals."""
+    found, before = [], 0.0
+    for place, share in QUADRATURES[quadrature]:
+        if place > before:
+            x = step(t + before * dt, x, u, p, (place - before) * dt)
+        found.append((share, t + place * dt, x))
+        before = place
+    return found
+
+
 def check_points(problem: Any) -> None:
     """Refuse integrals at collocation points where steps have none."""
     system, method = problem.system, collocation_of(problem.method)

@@ -183,14 +183,9 @@ class Residual:
         return cls(error, weight, terminal, name, group, derivatives=slopes, at=at)
 
     def expression(
-        self,
-        system: System,
-        t: Value,
-        x: Value,
-        u: Value,
-        p: Value,
+        self, system: System, t: Value, x: Value, u: Value, p: Value,
         known: Mapping[str, Value] | None = None,
-    ) -> Value:
+    ) -> Value:  # fmt: skip
         """Column of the residual for symbols; known ones stand for whole quantities."""
         function, given = self.of, x
         if isinstance(function, str):

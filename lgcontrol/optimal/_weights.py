@@ -70,14 +70,9 @@ def input_weight(
 
 
 def _assemble(
-    name: str,
-    weight: WeightLike,
-    names: Mapping[str, slice],
-    size: int,
-    *,
-    strict: bool,
+    name: str, weight: WeightLike, names: Mapping[str, slice], size: int, *, strict: bool,
     steps: int | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     if isinstance(weight, Mapping):
         matrix = np.zeros((size, size))
         for key in weight:
@@ -118,12 +113,9 @@ def each_checked(
 
 
 def square(
-    name: str,
-    value: Any,
-    size: int,
-    names: Mapping[str, slice] | None = None,
+    name: str, value: Any, size: int, names: Mapping[str, slice] | None = None,
     steps: int | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Matrix of a number, a diagonal or a matrix, or a stack of these, one for each of the steps.
 
     Names of its rows are for messages.
