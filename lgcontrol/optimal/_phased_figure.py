@@ -13,7 +13,7 @@ from ..plotting import plot_run
 from ..plotting._internal import new_figure
 from ._bounds import ALONG, with_known_limits
 from ._rows import rows_along, seen_bounds, unit_named
-from ._solution import DERIVED
+from ._solution import DERIVED, drawn
 
 
 def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:
@@ -62,15 +62,11 @@ def _run(found: Any, used: Sequence[str]) -> Any:
             goal[place] = point.x
         points = t[place], x[place], u[place][:, own], p, np.tile(point.x, (spans[i], 1))
         _keep(kept, problem.problem.parameter_names, phase, place, points, len(t))
-    return SimpleNamespace(
-        name=", ".join(dict.fromkeys(phase.system.name for phase in phases)),
-        bounds=kept, group=parts[0].group, t=t, x=x, u=u, hold="first", input_names=tuple(names),
-        input_units=tuple(entry.unit for entry in inputs.values()),
-        input_roles=tuple(entry.role for entry in inputs.values()),
-        input_bounds=limits, reference=None if np.isnan(goal).all() else goal,
-        estimate=None, estimate_std=None, controllers={}, status=found.status,
-        message=found.message.partition("; ")[0],
-        between=DERIVED["motion_between"](found, used),
+    return drawn(
+        found, ", ".join(dict.fromkeys(phase.system.name for phase in phases)), inputs.values(),
+        between=DERIVED["motion_between"](found, used), bounds=kept, group=parts[0].group, t=t, x=x,
+        u=u, hold="first", input_bounds=limits,
+        reference=None if np.isnan(goal).all() else goal,
         phases=[(part.t[0], name) for part, name in zip(parts, used, strict=True)]
         if len(problem.phases) > 1
         else [],

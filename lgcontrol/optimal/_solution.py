@@ -5,7 +5,7 @@ The file of the problem imports this one, and so here a problem has no type of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -250,31 +250,17 @@ class OptimalSolution(Result):
         """
         system = self.problem.system
         kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
-        run: Any = SimpleNamespace(
-            name=system.name,
-            bounds={
-                name: SimpleNamespace(
-                    values=values, lower=lower, upper=upper, unit=self.problem.bound_unit(name)
-                )
-                for name, (values, lower, upper) in kept.items()
-            },
-            group=system.state,
-            t=self.t,
-            x=self.x,
-            u=self.u,
-            input_names=system.input_names,
-            input_units=tuple(entry.unit for entry in system.inputs),
-            input_roles=tuple(entry.role for entry in system.inputs),
-            input_bounds=np.array(system.input_bounds),
-            reference=self.reference.x,
-            estimate=None,
-            estimate_std=None,
-            hold=self.trajectory.hold,
-            controllers={},
-            status=self.status,
-            message=self.message.partition("; ")[0],
-            between=DERIVED["motion_between"](self),
-        )
+        bounds = {
+            name: SimpleNamespace(
+                values=values, lower=lower, upper=upper, unit=self.problem.bound_unit(name)
+            )
+            for name, (values, lower, upper) in kept.items()
+        }
+        run = drawn(
+            self, system.name, system.inputs, group=system.state, t=self.t, x=self.x, u=self.u,
+            bounds=bounds, input_bounds=np.array(system.input_bounds), reference=self.reference.x,
+            between=DERIVED["motion_between"](self), hold=self.trajectory.hold,
+        )  # fmt: skip
         return plot_run(run, **options)
 
     def __repr__(self) -> str:
@@ -283,6 +269,16 @@ class OptimalSolution(Result):
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
             f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
         )
+
+
+def drawn(found: Any, name: str, inputs: Iterable[Any], **own: Any) -> Any:
+    """What `plot_run` draws of a plan, with its inputs; `own` are times, states and the like."""
+    return SimpleNamespace(
+        name=name, input_names=tuple(entry.name for entry in inputs),
+        input_units=tuple(entry.unit for entry in inputs),
+        input_roles=tuple(entry.role for entry in inputs), estimate=None, estimate_std=None,
+        controllers={}, status=found.status, message=found.message.partition("; ")[0], **own,
+    )  # fmt: skip
 
 
 DERIVED: dict[str, Callable[..., Any]] = {}

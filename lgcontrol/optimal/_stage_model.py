@@ -30,18 +30,10 @@ SHORTEST_JOINT = 50_000
 class Sides(NamedTuple):
     """One-sided rows ``sign (g − limit) ≤ 0`` and equalities ``g = target`` of a problem.
 
-    Attributes
-    ----------
-    row, sign, limit : ndarray, shape (sides,)
-        Which row of the problem, +1 for an upper and −1 for a lower limit, and the limit.
-    weight : ndarray, shape (sides,)
-        Of the price ``w (e + e²/2)`` of an excess; infinite for hard rows.
-    active : ndarray of bool, shape (N + 1, sides)
-    counts : ndarray, shape (N + 1, sides)
-        What each node counts of a soft row, in mean steps.
-    equal, target : ndarray, shape (equalities,)
-        Rows whose limits coincide and what they are to be.
-    equal_active : ndarray of bool, shape (N + 1, equalities)
+    `row` (sides,) says which row of the problem each limits, `sign` is +1 for an upper and −1 for a
+    lower limit. `weight` is that of the price ``w (e + e²/2)`` of an excess; infinite for hard
+    rows. `active` (N + 1, sides) are nodes at which they hold, `counts` what each of these counts
+    of a soft row, in mean steps. `equal` (equalities,) are rows whose limits coincide.
     """
 
     row: np.ndarray
@@ -58,18 +50,9 @@ class Sides(NamedTuple):
 class Expansion(NamedTuple):
     """A problem about nodes, to first order, and the cost of Gauss and Newton.
 
-    Attributes
-    ----------
-    cost : float
-    gaps : ndarray, shape (N, n)
-    rows : ndarray, shape (N + 1, rows)
-    A, B : ndarray
-        Shapes (N, n, n), (N, n, m).
-    g, H, G : ndarray
-        Gradient (N, n + m), Hessian (N, n + m, n + m) of the cost and derivatives (N, rows, n + m)
-        of the rows. They are by tangent vectors of the state, then controls.
-    g_end, H_end, G_end : ndarray
-        The same of the end: (n,), (n, n), (rows, n).
+    Shapes: gaps (N, n), rows (N + 1, rows), A (N, n, n), B (N, n, m). Gradient g (N, n + m) and
+    Hessian H of the cost, derivatives G (N, rows, n + m) of the rows are by tangent vectors of the
+    state, then controls. Those of the end are (n,), (n, n), (rows, n).
     """
 
     cost: float
@@ -88,18 +71,8 @@ class Expansion(NamedTuple):
 class StageModel:
     """Functions of one problem for methods that sweep through its stages.
 
-    Parameters
-    ----------
-    transcription : Transcription
-    curved : bool
-        Whether second derivatives are wanted.
-    settings : Settings
-
-    Attributes
-    ----------
-    sides : Sides
-    free : ndarray, shape (k,)
-        Error coordinates of the first state that are to be found.
+    If it is `curved` second derivatives are wanted. `free` are error coordinates of the first state
+    that are to be found.
     """
 
     def __init__(
@@ -139,12 +112,7 @@ class StageModel:
 
     @property
     def of_start(self) -> np.ndarray:
-        """Sides of the first node alone, where that is free: kept by some start, if it is theirs.
-
-        Returns
-        -------
-        ndarray of bool, shape (sides,)
-        """
+        """Sides (sides,) of the first node alone, where that is free: some start keeps them."""
         active = self.sides.active.astype(bool)
         return active[0] & ~active[1:].any(axis=0) & (len(self.free) > 0)
 
@@ -357,17 +325,26 @@ class StageModel:
             return None
         return method.tableau
 
+    def displaced(self, function: ModelFunction) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+        """Symbols of arguments of a stage or of the end, a displacement d, and arguments there.
+
+        It is of the state in error coordinates, then of controls.
+        """
+        inputs, system = symbols_of(function), self.problem.system
+        symbol: Any = type(inputs["x"])
+        d = symbol.sym("d", self.n + (self.m if "x_next" in inputs else 0))
+        own = inputs["p"][: system.n_parameters]
+        moved = inputs | {"x": system.retract(inputs["x"], d[: self.n], own)}
+        if "x_next" in inputs:
+            moved["u"] = symbol(inputs["u"])
+            moved["u"][self.controls.tolist()] += d[self.n :]
+        return inputs, d, moved
+
     def _hessian(
         self, values: ModelFunction, terms: ca.Function, name: str, *, with_controls: bool
     ) -> Any:
-        inputs = symbols_of(values)
-        symbol: Any = type(inputs["x"])
-        d = symbol.sym("d", self.n + (self.m if with_controls else 0))
-        moved = dict(inputs)
-        moved["x"] = self.group.plus(inputs["x"], d[: self.n])
-        if with_controls:
-            moved["u"] = symbol(inputs["u"])
-            moved["u"][self.controls.tolist()] += d[self.n :]
+        inputs, d, moved = self.displaced(values)
+        symbol: Any = type(d)
         active = self.transcription.rows.active
         holds = active[:-1] if with_controls else active[-1:]
         prices = {"row_prices": symbol.sym("row_prices", active.shape[1])}
@@ -395,16 +372,9 @@ class StageModel:
         return None if is_long else function
 
     def _implicit_hessian(
-        self,
-        values: ModelFunction,
-        terms: ca.Function,
-        name: str,
-        inputs: dict[str, Any],
-        moved: dict[str, Any],
-        d: Any,
-        prices: dict[str, Any],
-        rows: Any,
-    ) -> ModelFunction | None:
+        self, values: ModelFunction, terms: ca.Function, name: str, inputs: dict[str, Any],
+        moved: dict[str, Any], d: Any, prices: dict[str, Any], rows: Any,
+    ) -> ModelFunction | None:  # fmt: skip
         """The same for steps that solve equations."""
         problem, system = self.problem, self.problem.system
         parts = dict(zip(terms.name_out(), terms.call(list(moved.values())), strict=True))
@@ -504,13 +474,9 @@ class StageModel:
         )
 
     def hessians(
-        self,
-        nodes: Nodes,
-        setting: Setting,
-        prices: np.ndarray,
-        row_prices: np.ndarray,
+        self, nodes: Nodes, setting: Setting, prices: np.ndarray, row_prices: np.ndarray,
         at: Expansion,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """What the Hessians of the Lagrangian have beyond those of Gauss and Newton.
 
         Shapes (N, n + m, n + m), and (n, n) of the end; `at` is the expansion about the nodes.
@@ -576,30 +542,13 @@ class StageModel:
 class _StepHessians:
     """Steps of an explicit Runge-Kutta method in coordinates, and how they bend.
 
-    Parameters
-    ----------
-    system : System
-    tableau : Tableau
-    substeps : int
-    at, moved : dict of str to casadi.SX
-        Arguments of a stage, and the same with state and input moved by d.
-    d : casadi.SX
-
-    Attributes
-    ----------
-    end : casadi.SX
-        Coordinates after the substeps.
+    From arguments of a stage, and the same with state and input moved by d, to its `end`.
     """
 
     def __init__(
-        self,
-        system: System,
-        tableau: Tableau,
-        substeps: int,
-        at: dict[str, Any],
-        moved: dict[str, Any],
-        d: Any,
-    ) -> None:
+        self, system: System, tableau: Tableau, substeps: int, at: dict[str, Any],
+        moved: dict[str, Any], d: Any,
+    ) -> None:  # fmt: skip
         t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
         p = at["p"][: system.n_parameters]
         self._tableau, self._h, self._start, self._d = tableau, dt / substeps, moved["x"], d
@@ -694,14 +643,8 @@ def _sides(transcription: Transcription) -> Sides:
         if np.isfinite(limits[r]) and r not in equal
     ]
     row = np.array([r for r, _, _ in picked], dtype=np.int64)
+    sign, limit = (np.array([each[i] for each in picked]) for i in (1, 2))
     return Sides(
-        row,
-        np.array([sign for _, sign, _ in picked]),
-        np.array([limit for _, _, limit in picked]),
-        rows.soft[row] * dt,
-        rows.active[:, row],
-        rows.lengths[:, row] / dt,
-        equal,
-        rows.lower[equal],
-        rows.active[:, equal],
-    )
+        row, sign, limit, rows.soft[row] * dt, rows.active[:, row], rows.lengths[:, row] / dt,
+        equal, rows.lower[equal], rows.active[:, equal],
+    )  # fmt: skip

@@ -8,7 +8,7 @@ import casadi as ca
 
 from ...codegen import ModelFunction
 from .._expressions import named_function
-from .._stage_model import StageModel, symbols_of
+from .._stage_model import StageModel
 
 # Results of a stage, by the data that they are differentiated by.
 DATA = ("x_ref", "u_ref", "p")
@@ -44,21 +44,12 @@ def change_functions(model: StageModel) -> dict[str, tuple[ModelFunction, tuple[
 def _of(
     model: StageModel, values: ModelFunction, word: str, data: tuple[str, ...]
 ) -> tuple[ModelFunction, ModelFunction]:
-    system, n, m = model.problem.system, model.n, model.m
-    inputs = symbols_of(values)
-    sym: Any = type(inputs["x"]).sym
-    is_stage = "x_next" in inputs
-    z = sym("z", n + (m if is_stage else 0))
-    d, v = z[:n], z[n:]
-    moved = inputs | {"x": system.retract(inputs["x"], d, inputs["p"][: system.n_parameters])}
-    if is_stage:
-        u: Any = type(v)(inputs["u"])
-        u[model.controls.tolist()] += v
-        moved["u"] = u
+    n, m, (inputs, z, moved) = model.n, model.m, model.displaced(values)
+    sym, is_stage = type(z).sym, "x_next" in inputs
     found: dict[str, Any] = dict(
         zip(values.results, values.function.call([*moved.values()]), strict=True)
     )
-    gap = found.get("gap", type(d)(0, 1))
+    gap = found.get("gap", type(z)(0, 1))
     prices = {"lam": sym("lam", n)} if is_stage else {}
     prices["price"] = sym("price", found["rows"].shape[0])
     lagrangian = found["cost"] + ca.dot(prices["price"], found["rows"])
