@@ -13,22 +13,13 @@ from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, get_method
 from ..systems import Input, Parameter, System
 from ..systems._internal import TrajectoryPoint, check_state, point_states
-from ._bounds import (
-    ALONG,
-    Bound,
-    NamedRows,
-    PointRows,
-    check_numbers,
-    limit_rows,
-    with_known_limits,
-)
-from ._expressions import parameter_index
+from ._bounds import ALONG, Bound, check_numbers
 from ._phase import Phase
+from ._phase_bounds import PLACES, PhaseBounds, pieces, root
 from ._phase_shapes import PhaseShape
 from ._places import free_errors
 from ._problem import OptimalControlProblem
-from ._rows import expression_of
-from ._statement import AT_POINTS, QUADRATURES, collocation_of
+from ._statement import AT_POINTS, QUADRATURES, collocation_of, points_within
 from ._terms import Cost, Residual, of_quantity
 from ._weights import WeightLike, error_weight, input_weight
 
@@ -36,17 +27,8 @@ from ._weights import WeightLike, error_weight, input_weight
 # costs nothing is not unique. That of other controls is no more than positive, as a sweep asks.
 # Experiment: tasks of the literature, see docs/solver_results.md.
 LEAST_EFFORT, LEAST = 1e-7, 1e-24
-# Steps that differ by this share are of one length.
-SAME_LENGTH = 1e-9
 MOTION, DURATION, FIRST = "motion", "duration", "first"
-# Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
-PLACES: dict[str, Callable[[int], range]] = {
-    "both": lambda steps: range(1, steps + 1),
-    "path": lambda steps: range(1, steps),
-    "terminal": lambda steps: range(steps, steps + 1),
-    "start": lambda steps: range(1),
-}
-# The same of terms of the cost, which count at an end or along steps.
+# Nodes of terms of the cost, which count at an end or along steps.
 TERMS_AT = {name: PLACES[name] for name in ("terminal", "start")}
 T = TypeVar("T", Residual, Cost)
 
@@ -55,18 +37,6 @@ def least_effort(system: System) -> np.ndarray:
     """Weights on the controls of a system, by their ranges, that only tell plans apart."""
     ranges = [entry.upper - entry.lower for entry in system.inputs if entry.role == "control"]
     return np.array([LEAST_EFFORT * 4.0 / r**2 if 0 < r < np.inf else LEAST for r in ranges])
-
-
-def _root(length: Any) -> Any:
-    """The root of lengths, with a slope of zero where these are none."""
-    is_none = length <= 0
-    return ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
-
-
-def _pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
-    """Constants between edges, of SX and of MX: CasADi's pw_const knows no MX."""
-    jumps = zip(edges.tolist(), np.diff(values).tolist(), strict=True)
-    return sum((jump * (t >= edge) for edge, jump in jumps if jump), float(values[0]))
 
 
 class FlatPhases:
@@ -123,7 +93,7 @@ class FlatPhases:
             for name, (low, high) in limits.items()
         ]
         haste = Cost(lambda t, x, u, p: self.elapsed(x, len(phases)), None, time_weight, "time")
-        spans = range(len(phases))
+        spans, bounds = range(len(phases)), [PhaseBounds(self, i) for i in range(len(phases))]
         loop = [self._closing()] if is_periodic else []
         if shapes[0].kind == "linear":
             n = first.n_errors
@@ -137,9 +107,9 @@ class FlatPhases:
             costs=[haste, *(c for i in spans for c in self._costs(i))],
             residuals=[
                 *self._priors(), *(r for i in spans for r in self._residuals(i)),
-                *(r for i in spans for r in self._soft_squares(i)),
+                *(square for own in bounds for square in own.squares()),
             ],
-            bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
+            bounds=[*ends, *loop, *(bound for own in bounds for bound in own.bounds())],
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -154,7 +124,7 @@ class FlatPhases:
         return slice(*ends[self._group_of(i) : self._group_of(i) + 2])
 
     @property
-    def _points(self) -> int:
+    def n_points(self) -> int:
         """How many points integrals over a step take."""
         if self.quadrature == AT_POINTS:
             return len(collocation_of(self.method).points)
@@ -219,7 +189,7 @@ class FlatPhases:
                     u[self.index[name]] = self.points[i].u[k]
         return TrajectoryPoint(self.state(self.points[0].x, middle), u)
 
-    def _seconds(self, x: Any, i: int) -> Any:
+    def seconds(self, x: Any, i: int) -> Any:
         """Duration of a phase, for symbols of the state."""
         return (
             x[self.split.durations][self.free.index(i)]
@@ -228,15 +198,15 @@ class FlatPhases:
         )
 
     def elapsed(self, x: Any, phases: int) -> Any:
-        return sum((self._seconds(x, i) for i in range(phases)), ca.DM(0))
+        return sum((self.seconds(x, i) for i in range(phases)), ca.DM(0))
 
-    def _time(self, i: int, t: Any, x: Any) -> Any:
+    def time(self, i: int, t: Any, x: Any) -> Any:
         """Time in s at node t of a phase."""
-        return self.elapsed(x, i) + self._share(i, t)[0] * self._seconds(x, i)
+        return self.elapsed(x, i) + self._share(i, t)[0] * self.seconds(x, i)
 
-    def _length(self, i: int, t: Any, x: Any) -> Any:
+    def length(self, i: int, t: Any, x: Any) -> Any:
         """Length in s of the step of a phase that begins at node t."""
-        return self._share(i, t)[1] * self._seconds(x, i)
+        return self._share(i, t)[1] * self.seconds(x, i)
 
     def _share(self, i: int, t: Any) -> tuple[Any, Any]:
         """Shares of the duration of a phase before node t, and of the step that begins there."""
@@ -246,19 +216,17 @@ class FlatPhases:
             return local / phase.steps, 1 / phase.steps
         first = np.flatnonzero(np.append(True, shares[1:] != shares[:-1]))  # of equal steps
         edges, begun = first[1:] - 0.5, phase.nodes[first] - first * shares[first]
-        length = _pieces(local, edges, shares[first])
-        return _pieces(local, edges, begun) + local * length, length
+        length = pieces(local, edges, shares[first])
+        return pieces(local, edges, begun) + local * length, length
 
-    def _points_within(
-        self, i: int, t: Any, x: Any, u: Any, p: Any
-    ) -> list[tuple[float, Any, Any]]:
+    def points_within(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[tuple[float, Any, Any]]:
         """Weight, time and state of the points at which integrals over a step are taken.
 
         Those of the step that is taken: phases of the same system share it.
         """
         if self.quadrature == "left":
-            return [(1.0, self._time(i, t, x), self._begun(i, t, x, u, p))]
-        system, before, found = self.phases[i].system, 0.0, []
+            return [(1.0, self.time(i, t, x), self.begun(i, t, x, u, p))]
+        system = self.phases[i].system
         now, state, given, length = self._step_of_all(self._alike_of(i), t, x, u, p)
         if self.quadrature == AT_POINTS:
             method = collocation_of(self.method)
@@ -266,17 +234,12 @@ class FlatPhases:
             points = enumerate(method.points.items())
             return [(share, now + c * length, X[:, j]) for j, (c, share) in points]
         step, own = system.step(self.method).function, p[: system.n_parameters]
-        for place, share in QUADRATURES[self.quadrature]:
-            part = (place - before) * length
-            state = step(now + before * length, state, given, own, part)
-            found.append((share, now + place * length, state))
-            before = place
-        return found
+        return points_within(step, self.quadrature, now, state, given, own, length)
 
-    def _inputs_of(self, i: int, t: Any, x: Any, u: Any) -> Any:
+    def inputs_of(self, i: int, t: Any, x: Any, u: Any) -> Any:
         """Inputs of a phase in the step that begins at node t."""
         may = self._may_change(i, t)
-        known = self.shapes[i].filled(self._time(i, t, x), self._length(i, t, x), may)
+        known = self.shapes[i].filled(self.time(i, t, x), self.length(i, t, x), may)
         names = self.phases[i].system.input_names
         if not known:
             return u[self.used[i]]
@@ -290,7 +253,7 @@ class FlatPhases:
         if may is None:
             return []
         edges = self.starts[i] + np.arange(1, len(may)) - 0.5
-        return [_pieces(t, edges, column) for column in may.T]
+        return [pieces(t, edges, column) for column in may.T]
 
     def inputs_along(self, i: int, t: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Inputs (steps, n) of a phase with nodes at times t, for those of all."""
@@ -337,12 +300,12 @@ class FlatPhases:
         after = t > int(self.starts[i]) - 0.5
         return ca.logic_and(after, t < int(self.starts[i + 1]) - 0.5)
 
-    def _begun(self, i: int, t: Any, x: Any, u: Any, p: Any) -> Any:
+    def begun(self, i: int, t: Any, x: Any, u: Any, p: Any) -> Any:
         """State of a phase at node t, where it begins that after the jump before it."""
         here = x[self.own[i]]
         if not self.begins_anew(i):
             return here
-        after = self.after_jump(i, self._time(i, t, x), x, u, p)
+        after = self.after_jump(i, self.time(i, t, x), x, u, p)
         return ca.if_else(t < int(self.starts[i]) + 0.5, after, here)
 
     def begins_anew(self, i: int) -> bool:
@@ -384,8 +347,8 @@ class FlatPhases:
 
     def _step_of(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[Any]:
         """Time, state, inputs and length of the step of a phase that begins at node t."""
-        given = self._inputs_of(i, t, x, u)
-        return [self._time(i, t, x), self._begun(i, t, x, u, p), given, self._length(i, t, x)]
+        given = self.inputs_of(i, t, x, u)
+        return [self.time(i, t, x), self.begun(i, t, x, u, p), given, self.length(i, t, x)]
 
     def _step_of_all(self, alike: list[int], t: Any, x: Any, u: Any, p: Any) -> list[Any]:
         """The same of the phase that node t belongs to, of some that have one system."""
@@ -413,7 +376,7 @@ class FlatPhases:
                 totals[self._group_of(i)] += moved
             return ca.vertcat(*totals, ca.DM.zeros(others))
 
-        limits = self._widest()
+        limits = self.widest()
         inputs = [
             replace(entry, lower=limits[entry.name][0], upper=limits[entry.name][1])
             for entry in self.inputs
@@ -424,7 +387,7 @@ class FlatPhases:
             name, group, change, inputs=inputs, parameters=first.parameters, dt=1.0, symbol=symbol
         )
 
-    def _widest(self) -> dict[str, tuple[float, float]]:
+    def widest(self) -> dict[str, tuple[float, float]]:
         """Limits of the inputs that every phase keeps."""
         found: dict[str, tuple[float, float]] = {}
         systems = [phase.system.inputs for phase in self.phases]
@@ -447,9 +410,9 @@ class FlatPhases:
 
         def along(t: Any, x: Any, u: Any, p: Any, points: slice = slice(None)) -> Any:
             found = sum(
-                over_step(share * self._length(i, t, x))
-                * value(*point, self._inputs_of(i, t, x, u), p)
-                for share, *point in self._points_within(i, t, x, u, p)[points]
+                over_step(share * self.length(i, t, x))
+                * value(*point, self.inputs_of(i, t, x, u), p)
+                for share, *point in self.points_within(i, t, x, u, p)[points]
             )
             return found if len(self.phases) == 1 else ca.if_else(self._is_in(i, t), found, 0)
 
@@ -457,8 +420,8 @@ class FlatPhases:
             return lambda t, x, u, p: along(t, x, u, p, slice(k, k + 1))
 
         def at_node(t: Any, x: Any, u: Any, p: Any) -> Any:
-            state = self._begun(i, t, x, u, p)
-            return value(self._time(i, t, x), state, self._inputs_of(i, t, x, u), p)
+            state = self.begun(i, t, x, u, p)
+            return value(self.time(i, t, x), state, self.inputs_of(i, t, x, u), p)
 
         def at_end(t: Any, x: Any, u: Any, p: Any) -> Any:
             del t, u
@@ -467,7 +430,7 @@ class FlatPhases:
         made: list[tuple[Any, Any, range, str]] = []
         end, ended = range(last, last + 1), f"{term.name} at the end of {phase.name}"
         if term.at in ALONG:
-            each_point = range(self._points)
+            each_point = range(self.n_points)
             sums = [along] if isinstance(term, Cost) else [along_at(k) for k in each_point]
             made += [(one, term.weight, range(first, last), term.name) for one in sums]
             made.append((at_end, term.terminal, end, ended))
@@ -500,7 +463,7 @@ class FlatPhases:
                 expected, weight = map(float, phase.duration_prior)
 
                 def off(t: Any, x: Any, u: Any, p: Any, i: int = i, T: float = expected) -> Any:
-                    return self._seconds(x, i) - T
+                    return self.seconds(x, i) - T
 
                 yield Residual(off, weight, name=f"duration of {phase.name}", at="start")
 
@@ -540,180 +503,12 @@ class FlatPhases:
                 return residual.expression(system, t, x, u, p)
 
             terms.append((residual, own_value))
-        return [one for term, value in terms for one in self._terms(i, term, value, _root)]
+        return [one for term, value in terms for one in self._terms(i, term, value, root)]
 
-    def _bounds(self, i: int) -> list[Bound]:
-        """Bounds of a phase at its nodes, and what its controls may do less than others'."""
-        found = []
-        for one in self._placed(i):
-            bound = one.bound
-            if bound.soft is None:
-                rows = NamedRows(one.function, one.names)
-                found.append(replace(bound, of=rows, at=one.nodes, name=bound.label))
-                continue
-            longest, _ = self._longest(i, one)
-
-            def linear(
-                t: Any, x: Any, u: Any, p: Any, one: PlacedBound = one, longest: float = longest
-            ) -> Any:
-                return self._excess(one, t, x, u, p) * self._counted(i, one, t, x) / longest
-
-            names = self._sides(one)[0]
-            found.append(
-                Bound(
-                    NamedRows(linear, names, longest), upper=0.0, soft=bound.soft, at=one.nodes,
-                    name=bound.label,
-                )
-            )  # fmt: skip
-        return found
-
-    def _soft_squares(self, i: int) -> Iterator[Residual]:
-        """What soft bounds of a phase weigh besides its bounds, so that they count per s.
-
-        A node of the length ℓ counts ``ℓ w (s + s²/2)`` of the excess s. Its row ``ℓ s / L`` of the
-        weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. What is left
-        is ``½ w ℓ (1 − ℓ/L) s²``.
-        """
-        for one in self._placed(i):
-            if one.bound.soft is None:
-                continue
-            longest, is_even = self._longest(i, one)
-            if is_even:
-                continue
-
-            def left(
-                t: Any, x: Any, u: Any, p: Any, one: PlacedBound = one, longest: float = longest
-            ) -> Any:
-                length = self._counted(i, one, t, x)
-                share = _root(length * (1 - length / longest))
-                return share * ca.fmax(0.0, self._excess(one, t, x, u, p))
-
-            name = f"excess of {one.bound.label} of {self.phases[i].name}"
-            yield Residual(left, one.bound.soft, name=name, at=one.nodes)
-
-    def _longest(self, i: int, one: PlacedBound) -> tuple[float, bool]:
-        """The L of `_soft_squares` for a bound, and whether all its nodes count that, in s."""
-        phase = self.phases[i]
-        shares = phase.lengths_of_nodes(of_inputs=one.needs_input)
-        counted = phase.limits[1] * shares[np.array(one.nodes) - int(self.starts[i])]
-        most, least = float(counted.max()), float(counted.min())
-        is_even = most - least <= SAME_LENGTH * most
-        if phase.is_free or not is_even or isinstance(one.bound.of, PointRows):
-            return 2 * most, False
-        return most, True
-
-    def _counted(self, i: int, one: PlacedBound, t: Any, x: Any) -> Any:
-        """Time in s that each row of a soft bound counts at node t of a phase."""
-        shares = self.phases[i].lengths_of_nodes(of_inputs=one.needs_input)
-        edges = self.starts[i] + np.arange(1, len(shares)) - 0.5
-        length = _pieces(t, edges, shares) * self._seconds(x, i)
-        weights = [1.0]
-        if isinstance(one.bound.of, PointRows):
-            weights = [*collocation_of(self.method).points.values()]
-        _, rows = self._sides(one)
-        return length * ca.DM(np.repeat(weights, len(rows) // len(weights)))
-
-    def _sides(self, one: PlacedBound) -> tuple[tuple[str, ...], list[tuple[int, float, Any]]]:
-        """Names of one-sided rows, and of each row, sign and limit, a number or place in p."""
-        bound, count = one.bound, len(one.names)
-        parameters = [entry.name for entry in (*self.phases[0].system.parameters, *self.extra)]
-        found: list[tuple[int, float, Any]] = []
-        for side, sign in (("upper", 1.0), ("lower", -1.0)):
-            label, limit = f"{side} of bound {bound.label!r}", getattr(bound, side)
-            if isinstance(limit, str):
-                place = parameter_index(label, limit, parameters)
-                found += [(row, sign, place) for row in range(count)]
-            else:
-                copies = self._points if isinstance(bound.of, PointRows) else 1
-                own = np.tile(limit_rows(label, limit, count // copies), copies).tolist()
-                found += [(row, sign, own[row]) for row in range(count) if np.isfinite(own[row])]
-        found.sort(key=lambda side: side[0])
-        return tuple(one.names[row] for row, *_ in found), found
-
-    def _excess(self, one: PlacedBound, t: Any, x: Any, u: Any, p: Any) -> Any:
-        """How far each one-sided row of a bound is outside of its limit, negative inside."""
-        value = one.function(t, x, u, p)
-        sides = self._sides(one)[1]
-        return ca.vertcat(
-            *(
-                sign * (value[row] - (p[limit] if isinstance(limit, int) else limit))
-                for row, sign, limit in sides
-            )
-        )
-
-    def _placed(self, i: int) -> Iterator[PlacedBound]:
-        """Bounds of a phase as functions of the whole, with the nodes at which they hold."""
-        phase = self.phases[i]
-        first, last = int(self.starts[i]), int(self.starts[i + 1])
-        known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
-        for bound in (*known, *self._tighter(i)):
-            names, needs_input, by_state = named_rows(phase.system, bound, len(self.extra))
-            is_open = self.is_open or bool(by_state & self._input_coordinates(0))
-            if bound.at == "start" and i == 0 and not is_open:
-                raise ValueError(
-                    f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
-                    "solve(), unless it is free (free=…, is_periodic=True)"
-                )
-            at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
-            if bound.at in ALONG and i == 0 and is_open and not self.is_periodic:
-                at = range(at.stop)
-            if at and not 0 <= min(at) <= max(at) <= phase.steps:
-                raise ValueError(
-                    f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "
-                    f"{phase.steps}"
-                )
-            nodes = range(first + at.start, first + at.stop, at.step)
-            places = [nodes]
-            if self.begins[i] and bound.at in ALONG and by_state & self._input_coordinates(i):
-                places.append(range(first, first + 1))  # linear inputs begin anew at that node
-            for nodes in places:
-                of_first = first in nodes or needs_input
-
-                def function(
-                    t: Any, x: Any, u: Any, p: Any, bound: Bound = bound, of_first: bool = of_first
-                ) -> Any:
-                    x_ref, now = type(x)(ca.DM(self.points[i].x)), self._time(i, t, x)
-                    if isinstance(bound.of, PointRows):
-                        given = self._inputs_of(i, t, x, u)
-                        points = self._points_within(i, t, x, u, p)
-                        every = [(now, state, given, p, x_ref) for _, now, state in points]
-                        return ca.vertcat(
-                            *(expression_of(phase.system, bound, *e)[0] for e in every)
-                        )
-                    given = self._inputs_of(i, t, x, u)
-                    here = self._begun(i, t, x, u, p) if of_first else x[self.own[i]]
-                    return expression_of(phase.system, bound, now, here, given, p, x_ref)[0]
-
-                if isinstance(bound.of, PointRows):
-                    names = names * self._points
-                if bound.at != "terminal" and needs_input:
-                    # Inputs have a value where a step begins.
-                    nodes = (
-                        range(first, last)
-                        if bound.at in ALONG
-                        else range(nodes.start, min(nodes.stop, last), nodes.step)
-                    )
-                if nodes:
-                    yield PlacedBound(bound, function, names, nodes, needs_input)
-
-    def _input_coordinates(self, i: int) -> set[int]:
+    def input_coordinates(self, i: int) -> set[int]:
         """Coordinates of a phase's state that its linear inputs have."""
         view = self.shapes[i].view
         return {*range(view.nq, view.nq + (view.beside if view.kind == "linear" else 0))}
-
-    def _tighter(self, i: int) -> list[Bound]:
-        """Bounds of the controls of a phase where another phase allows more."""
-        limits, phase = self._widest(), self.phases[i]
-        return [
-            Bound(
-                f"input.{entry.name}",
-                entry.lower,
-                entry.upper,
-                name=f"{entry.name} of {phase.name}",
-            )
-            for entry in phase.system.inputs
-            if entry.lower > limits[entry.name][0] or entry.upper < limits[entry.name][1]
-        ]
 
     def _closing(self) -> Bound:
         """The loop: the first state, carried along, is that after the end."""
@@ -730,35 +525,12 @@ class FlatPhases:
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
 
 
-class PlacedBound(NamedTuple):
-    """A bound of a phase: its rows as a function of the whole, and the nodes at which it holds."""
-
-    bound: Bound
-    function: Callable[..., Any]
-    names: tuple[str, ...]
-    nodes: range
-    needs_input: bool
-
-
 class Coordinates(NamedTuple):
     """Slices of coordinates: motions of groups, free durations, the first state of a loop."""
 
     motions: tuple[slice, ...]
     durations: slice
     first: slice
-
-
-def named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ...], bool, set[int]]:
-    """Names of a bound's rows, whether it depends on u, and on which coordinates of the state.
-
-    Extra parameters are the plan's.
-    """
-    sym = system.symbol.sym
-    sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
-    symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
-    column, names = expression_of(system, bound, *symbols)
-    needed = np.flatnonzero(ca.which_depends(column, symbols[1]))
-    return names, bool(ca.depends_on(column, symbols[2])), {*needed.tolist()}
 
 
 def reference_of(phase: Phase, first: LieGroup, reference: Any) -> TrajectoryPoint:

@@ -18,10 +18,11 @@ from ..integrators import Method
 from ..systems import Parameter, Trajectory
 from ..systems._internal import check_name, check_state
 from ._bounds import ALONG, check_consistent, with_known_limits
-from ._flat_phases import FlatPhases, named_rows, reference_of
+from ._flat_phases import FlatPhases, reference_of
 from ._input_view import KINDS
 from ._outcome import Ends, SolveStatus
 from ._phase import Phase
+from ._phase_bounds import named_rows
 from ._phase_motions import guess_of_phases, held, nodes_of
 from ._phase_shapes import PhaseShape
 from ._phased_solution import Durations, PhasedSolution

@@ -1,0 +1,228 @@
+"""Bounds of a phase as those of the flat problem, and what its soft ones weigh besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..systems import System
+from ._bounds import ALONG, Bound, NamedRows, PointRows, limit_rows, with_known_limits
+from ._expressions import parameter_index
+from ._rows import expression_of
+from ._statement import collocation_of
+from ._terms import Residual
+
+# Steps that differ by this share are of one length.
+SAME_LENGTH = 1e-9
+# Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
+PLACES: dict[str, Callable[[int], range]] = {
+    "both": lambda steps: range(1, steps + 1),
+    "path": lambda steps: range(1, steps),
+    "terminal": lambda steps: range(steps, steps + 1),
+    "start": lambda steps: range(1),
+}
+
+
+def root(length: Any) -> Any:
+    """The root of lengths, with a slope of zero where these are none."""
+    is_none = length <= 0
+    return ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
+
+
+def pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
+    """Constants between edges, of SX and of MX: CasADi's pw_const knows no MX."""
+    jumps = zip(edges.tolist(), np.diff(values).tolist(), strict=True)
+    return sum((jump * (t >= edge) for edge, jump in jumps if jump), float(values[0]))
+
+
+class PhaseBounds:
+    """Bounds of phase i of a `FlatPhases`, with what its controls may do less than others'."""
+
+    def __init__(self, flat: Any, i: int) -> None:
+        self.flat, self.i, self.phase = flat, i, flat.phases[i]
+        self.placed = [*self._placed()]
+
+    def bounds(self) -> Iterator[Bound]:
+        """Rows at the nodes of the whole; of soft ones those of `PlacedBound.linear`."""
+        for one in self.placed:
+            bound = one.bound
+            if bound.soft is None:
+                rows = NamedRows(one.function, one.names)
+                yield replace(bound, of=rows, at=one.nodes, name=bound.label)
+                continue
+            rows = NamedRows(
+                one.linear, tuple(one.names[row] for row, *_ in one.sides), one.longest
+            )
+            yield Bound(rows, upper=0.0, soft=bound.soft, at=one.nodes, name=bound.label)
+
+    def squares(self) -> Iterator[Residual]:
+        """What soft bounds weigh besides their rows, so that they count per s.
+
+        A node of the length ℓ counts ``ℓ w (s + s²/2)`` of the excess s. Its row ``ℓ s / L`` of the
+        weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. What is left
+        is ``½ w ℓ (1 − ℓ/L) s²``.
+        """
+        for one in self.placed:
+            if one.bound.soft is not None and not one.is_even:
+                name = f"excess of {one.bound.label} of {self.phase.name}"
+                yield Residual(one.left, one.bound.soft, name=name, at=one.nodes)
+
+    def _placed(self) -> Iterator[PlacedBound]:
+        flat, phase, i = self.flat, self.phase, self.i
+        first, last = int(flat.starts[i]), int(flat.starts[i + 1])
+        known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
+        for bound in (*known, *self._tighter()):
+            names, needs_input, by_state = named_rows(phase.system, bound, len(flat.extra))
+            is_open = flat.is_open or bool(by_state & flat.input_coordinates(0))
+            if bound.at == "start" and i == 0 and not is_open:
+                raise ValueError(
+                    f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
+                    "solve(), unless it is free (free=…, is_periodic=True)"
+                )
+            at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
+            if bound.at in ALONG and i == 0 and is_open and not flat.is_periodic:
+                at = range(at.stop)
+            if at and not 0 <= min(at) <= max(at) <= phase.steps:
+                raise ValueError(
+                    f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "
+                    f"{phase.steps}"
+                )
+            nodes = range(first + at.start, first + at.stop, at.step)
+            places = [nodes]
+            if flat.begins[i] and bound.at in ALONG and by_state & flat.input_coordinates(i):
+                places.append(range(first, first + 1))  # linear inputs begin anew at that node
+            if isinstance(bound.of, PointRows):
+                names = names * flat.n_points
+            for nodes in places:
+                of_first = first in nodes or needs_input
+                if bound.at != "terminal" and needs_input:
+                    # Inputs have a value where a step begins.
+                    nodes = (
+                        range(first, last)
+                        if bound.at in ALONG
+                        else range(nodes.start, min(nodes.stop, last), nodes.step)
+                    )
+                if nodes:
+                    yield PlacedBound(flat, i, bound, names, nodes, needs_input, of_first)
+
+    def _tighter(self) -> Iterator[Bound]:
+        """Bounds of the controls of the phase where another phase allows more."""
+        limits, phase = self.flat.widest(), self.phase
+        for entry in phase.system.inputs:
+            low, high = limits[entry.name]
+            if entry.lower > low or entry.upper < high:
+                name = f"{entry.name} of {phase.name}"
+                yield Bound(f"input.{entry.name}", entry.lower, entry.upper, name=name)
+
+
+class PlacedBound:
+    """A bound of a phase: its rows as a function of the whole, and the nodes at which it holds.
+
+    States are those after a jump if it is `of_first`.
+    """
+
+    def __init__(
+        self, flat: Any, i: int, bound: Bound, names: tuple[str, ...], nodes: range,
+        needs_input: bool, of_first: bool,
+    ) -> None:  # fmt: skip
+        self.flat, self.i, self.bound, self.names, self.nodes = flat, i, bound, names, nodes
+        self.of_first, self.is_at_points = of_first, isinstance(bound.of, PointRows)
+        self._lengths = flat.phases[i].lengths_of_nodes(of_inputs=needs_input)
+
+    def function(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """The rows."""
+        flat, i, system = self.flat, self.i, self.flat.phases[self.i].system
+        given, x_ref = flat.inputs_of(i, t, x, u), type(x)(ca.DM(flat.points[i].x))
+        if self.is_at_points:
+            points = flat.points_within(i, t, x, u, p)
+        else:
+            here = flat.begun(i, t, x, u, p) if self.of_first else x[flat.own[i]]
+            points = [(1.0, flat.time(i, t, x), here)]
+        every = ((now, here, given, p, x_ref) for _, now, here in points)
+        return ca.vertcat(*(expression_of(system, self.bound, *at)[0] for at in every))
+
+    @cached_property
+    def sides(self) -> list[tuple[int, float, Any]]:
+        """Of each one-sided row its row, sign and limit, a number or a place in p."""
+        bound, count, flat = self.bound, len(self.names), self.flat
+        parameters = [entry.name for entry in (*flat.phases[0].system.parameters, *flat.extra)]
+        found: list[tuple[int, float, Any]] = []
+        for side, sign in (("upper", 1.0), ("lower", -1.0)):
+            label, limit = f"{side} of bound {bound.label!r}", getattr(bound, side)
+            if isinstance(limit, str):
+                place = parameter_index(label, limit, parameters)
+                found += [(row, sign, place) for row in range(count)]
+            else:
+                copies = flat.n_points if self.is_at_points else 1
+                own = np.tile(limit_rows(label, limit, count // copies), copies).tolist()
+                found += [(row, sign, own[row]) for row in range(count) if np.isfinite(own[row])]
+        return sorted(found, key=lambda side: side[0])
+
+    @cached_property
+    def _counts(self) -> tuple[float, bool]:
+        """The L of `PhaseBounds.squares`, and whether all nodes count that, in s."""
+        phase = self.flat.phases[self.i]
+        nodes = np.array(self.nodes) - int(self.flat.starts[self.i])
+        counted = phase.limits[1] * self._lengths[nodes]
+        most, least = float(counted.max()), float(counted.min())
+        is_even = most - least <= SAME_LENGTH * most
+        if phase.is_free or not is_even or self.is_at_points:
+            return 2 * most, False
+        return most, True
+
+    @property
+    def longest(self) -> float:
+        """The L of `PhaseBounds.squares`."""
+        return self._counts[0]
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all nodes count that."""
+        return self._counts[1]
+
+    def _counted(self, t: Any, x: Any) -> Any:
+        """Time in s that each one-sided row counts at node t."""
+        edges = self.flat.starts[self.i] + np.arange(1, len(self._lengths)) - 0.5
+        length = pieces(t, edges, self._lengths) * self.flat.seconds(x, self.i)
+        weights = [1.0]
+        if self.is_at_points:
+            weights = [*collocation_of(self.flat.method).points.values()]
+        return length * ca.DM(np.repeat(weights, len(self.sides) // len(weights)))
+
+    def _excess(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """How far each one-sided row is outside of its limit, negative inside."""
+        value = self.function(t, x, u, p)
+        return ca.vertcat(
+            *(
+                sign * (value[row] - (p[limit] if isinstance(limit, int) else limit))
+                for row, sign, limit in self.sides
+            )
+        )
+
+    def linear(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """``ℓ s / L`` of `PhaseBounds.squares`."""
+        return self._excess(t, x, u, p) * self._counted(t, x) / self.longest
+
+    def left(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """The residual that is left of the squares."""
+        length = self._counted(t, x)
+        share = root(length * (1 - length / self.longest))
+        return share * ca.fmax(0.0, self._excess(t, x, u, p))
+
+
+def named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ...], bool, set[int]]:
+    """Names of a bound's rows, whether it depends on u, and on which coordinates of the state.
+
+    Extra parameters are the plan's.
+    """
+    sym = system.symbol.sym
+    sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
+    symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
+    column, names = expression_of(system, bound, *symbols)
+    needed = np.flatnonzero(ca.which_depends(column, symbols[1]))
+    return names, bool(ca.depends_on(column, symbols[2])), {*needed.tolist()}
