@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -91,6 +91,8 @@ class SimulationSetup:
         What the result keeps of all this.
     batch : Batch
         What it is one of.
+    progress : callable or None
+        Told the fraction done.
     """
 
     plant: System
@@ -110,6 +112,7 @@ class SimulationSetup:
     bounds: tuple[np.ndarray, np.ndarray] | None
     settings: Mapping[str, Any]
     batch: Batch
+    progress: Callable[[float], None] | None = None
 
 
 def bind_sensors(

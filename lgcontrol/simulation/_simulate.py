@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,12 +45,43 @@ from ._run import (
     warn_beyond_limits,
 )
 
+P = ParamSpec("P")
+
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
 OWN_CHECKS = "seconds record_dt max_step tolerance sensors disturbances seed"
 LONG_PERIOD = 5.0  # s, of sensors' periods: longer ones than a run may be rates in Hz
 
 
+@interruptible
+def carried_out(
+    runs: Sequence[SimulationSetup], progress: Callable[[float], None] | None = None
+) -> list[Callable[[], SimulationResult]]:
+    """Carry out simulations; what is returned makes each result, or raises, now or later."""
+    users: list[object] = []
+    for run in runs:
+        laws = [stage.law for stage in run.stages]
+        users += laws
+        if run.estimator is not None and not any(run.estimator is law for law in laws):
+            users.append(run.estimator)  # one may be both
+    with alone_with(users):
+        return carry_out(runs, progress)
+
+
+def _at_once(made: Callable[P, SimulationSetup]) -> Callable[P, SimulationResult]:
+    """A function that carries out what another one sets up, with the same arguments."""
+
+    @wraps(made)
+    def run(*given: P.args, **options: P.kwargs) -> SimulationResult:
+        setup = made(*given, **options)
+        return carried_out([setup], setup.progress)[0]()
+
+    told: Any = run  # for help and pages
+    told.__signature__ = signature(made).replace(return_annotation="SimulationResult")
+    return run
+
+
+@_at_once
 @named_options(own=OWN_CHECKS)
 def simulate(
     plant: System,
@@ -70,7 +103,7 @@ def simulate(
     max_step: float | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
-) -> SimulationResult:
+) -> SimulationSetup:
     """Simulate a closed loop; everything in it runs at its own rate.
 
     All periods, offsets and delays are whole multiples of one integer tick, so that nothing drifts.
@@ -183,36 +216,6 @@ def simulate(
     >>> bool(abs(run.block("rate")[-1, 0]) < 1e-3)
     True
     """
-    setup = set_up(
-        plant, controller, x0=x0, seconds=seconds, reference=reference, dt=dt, record_dt=record_dt,
-        sensors=sensors, estimator=estimator, feedback=feedback, disturbances=disturbances, p=p,
-        saturate=saturate, tolerance=tolerance, method=method, max_step=max_step, seed=seed,
-    )  # fmt: skip
-    return carried_out([setup], progress)[0]()
-
-
-@named_options(own=OWN_CHECKS)
-def set_up(
-    plant: System,
-    controller: ControlLaw | Cascade | None = None,
-    *,
-    x0: ArrayLike | TrimPoint,
-    seconds: float,
-    reference: ReferenceLike | None = None,
-    dt: float | None = None,
-    record_dt: float | None = None,
-    sensors: Sequence[Sensor] = (),
-    estimator: Estimator | None = None,
-    feedback: str | None = None,
-    disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
-    p: Parameters | None = None,
-    saturate: bool = True,
-    tolerance: float | None = None,
-    method: str | Method | None = None,
-    max_step: float | None = None,
-    seed: int = 0,
-) -> SimulationSetup:
-    """A simulation that is checked and can be carried out; arguments are those of `simulate`."""
     if not isinstance(plant, System):
         raise TypeError(not_a_system("plant", plant))
     seconds = check_period("seconds", seconds)
@@ -305,6 +308,7 @@ def set_up(
         batch=batch_here.get(),
         parameters=parameters,
         bounds=(lower[controls], upper[controls]) if saturate else None,
+        progress=progress,
         settings={
             "seed": seed,
             "method": motion.method,
@@ -317,16 +321,5 @@ def set_up(
     )
 
 
-@interruptible
-def carried_out(
-    runs: Sequence[SimulationSetup], progress: Callable[[float], None] | None = None
-) -> list[Callable[[], SimulationResult]]:
-    """Carry out simulations; what is returned makes each result, or raises, now or later."""
-    users: list[object] = []
-    for run in runs:
-        laws = [stage.law for stage in run.stages]
-        users += laws
-        if run.estimator is not None and not any(run.estimator is law for law in laws):
-            users.append(run.estimator)  # one may be both
-    with alone_with(users):
-        return carry_out(runs, progress)
+# A simulation that is checked and can be carried out; arguments are those of `simulate`.
+set_up: Callable[..., SimulationSetup] = simulate.__wrapped__  # type: ignore[attr-defined]
