@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -45,8 +46,9 @@ from ._steady_disturbance import SteadyDisturbance
 HOLDS = ("zero", "first")
 
 
-def _of_problem(name: str, doc: str) -> property:
-    return property(lambda self: getattr(self._stated, name), doc=doc)
+def _of(path: str, doc: str) -> Any:
+    """An attribute that is one of a part of an MPC."""
+    return property(attrgetter(path), doc=doc)
 
 
 class MPC(Controller, metaclass=Fixed):
@@ -222,55 +224,33 @@ class MPC(Controller, metaclass=Fixed):
 
     # What it is
 
-    @property
-    def problem(self) -> OptimalControlProblem:
-        """The problem that is solved; with rates its controls are those of the inputs."""
-        return self._parts.planner.problem
-
-    @property
-    def solver(self) -> Solver:
-        """What solves it."""
-        return self._parts.planner.solver
-
-    @property
-    def settings(self) -> Settings:
-        """Tuned numbers of the loop."""
-        return self._parts.planner.settings
-
-    @property
-    def real_time(self) -> RealTime:
-        """Times of the calls, and the work of a call."""
-        return self._parts.planner.real_time
-
-    @property
-    def rates(self) -> Rates | None:
-        """Weight and limit of the inputs' rates."""
-        return self._parts.rates.rates
-
-    @property
-    def hold(self) -> str:
-        """Whether controls are held between calls ("zero"), or move to the answer ("first")."""
-        return self._parts.rates.hold
-
-    @property
-    def blocks(self) -> Any:
-        """Steps over which inputs stay, as given."""
-        return self._stated.blocks
-
-    @property
-    def guess(self) -> Controller | Trajectory | str:
-        """Initial guess of new plans."""
-        return self._parts.planner.guess
-
-    horizon = _of_problem("horizon", "Number of steps.")
-    Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
-    R = _of_problem("R", "Weight on the controls, per s, shape (m, m).")
-    terminal = _of_problem("terminal", "Weight on the last error, shape (dim, dim), or 'riccati'.")
-
-    @property
-    def substeps(self) -> int:
-        """Steps of the integrator in a step of the plan."""
-        return self.problem.substeps
+    problem: OptimalControlProblem = _of(
+        "_parts.planner.problem",
+        "The problem that is solved; with rates its controls are those of the inputs.",
+    )
+    solver: Solver = _of("_parts.planner.solver", "What solves it.")
+    settings: Settings = _of("_parts.planner.settings", "Tuned numbers of the loop.")
+    real_time: RealTime = _of(
+        "_parts.planner.real_time", "Times of the calls, and the work of a call."
+    )
+    guess: Controller | Trajectory | str = _of(
+        "_parts.planner.guess", "Initial guess of new plans."
+    )
+    rates: Rates | None = _of("_parts.rates.rates", "Weight and limit of the inputs' rates.")
+    hold: str = _of(
+        "_stated.hold",
+        'Whether controls are held between calls ("zero"), or move to the answer ("first").',
+    )
+    blocks: Any = _of("_stated.blocks", "Steps over which inputs stay, as given.")
+    horizon: int = _of("_stated.horizon", "Number of steps.")
+    Q: np.ndarray = _of("_stated.Q", "Weight on the error, per s, shape (dim, dim).")
+    R: np.ndarray = _of("_stated.R", "Weight on the controls, per s, shape (m, m).")
+    terminal: np.ndarray | str = _of(
+        "_stated.terminal", "Weight on the last error, shape (dim, dim), or 'riccati'."
+    )
+    substeps: int = _of(
+        "_parts.planner.problem.substeps", "Steps of the integrator in a step of the plan."
+    )
 
     @property
     def _declared(self) -> tuple[Parameter, ...]:
