@@ -30,7 +30,7 @@ from .._bounds import ROUNDING
 from .._expressions import entries_of
 from .._guess import STARTS
 from .._input_limits import LEAST_WIDTH
-from .._reference import CLOCK_ROUNDING, TIME_ROUNDING
+from .._reference import CLOCK_ROUNDING
 from .._settings import Settings
 from .._transcription import Setting
 from ._library import (
@@ -44,7 +44,7 @@ from ._library import (
     sweep_text,
 )
 from ._library import LOOP as LOOP_TEXT
-from ._loop import NUMBERS, LoopDisturbance, LoopRates, queue_size
+from ._loop import NUMBERS, LoopDisturbance, LoopRates, loop_data, queue_size
 from ._memory import KernelMemory
 from ._table import LOG, MODEL, header
 
@@ -170,24 +170,20 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         "ne": len(sides.equal), "na": len(sides.row) + len(sides.equal), "xp": n, "vp": m,
         "many": N if own.substeps > 0 else 0, "s->plan": memory.arrays["plan"].size,
     }  # fmt: skip
-    plan = memory.arrays["plan"].size
+    arrays = {name: array.size for name, array in memory.arrays.items()}
     total = 0
     for term in re.findall(r" PART\(\w+, ([^)]+)\)", SHARED_TEXT):
         factors = (factor.strip().removeprefix("m->") for factor in term.split("*"))
         count = int(np.prod([names[k] if k in names else getattr(own, k) for k in factors]))
         total += (count + 15) // 8 * 8
     most = loop.most + 2
-    count = most + 8
-    rows, gains, every = (N + 1) * names["nr"], N * m * n, len(memory.kept)
-    scales = names["nr"] + n + m
-    whole = plan + rows + gains + scales + every
-    return {
-        "work": total + scratch, "plan": plan, "filter": count, "log": most * len(LOG),
-        "memory": _memory(count), "K": gains, "rows": rows, "scales": scales,
-        "best": plan + whole, "other": whole, "before": whole,
-        "state": NUMBERS + m + loop.queue * (1 + m) + _estimate(model, loop), "weight": names["na"],
-        "aim_x": (N + 1) * model.group.nq if loop.disturbance else 0,
-        "aim_u": (N + 1) * problem.system.n_inputs if loop.disturbance else 0,
+    count, whole = most + 8, arrays["best"] - arrays["plan"]
+    aim = N + 1 if loop.disturbance else 0
+    return {name: arrays[name] for name in ("plan", "K", "rows", "scales", "best", "weight")} | {
+        "work": total + scratch, "filter": count, "log": most * len(LOG), "memory": _memory(count),
+        "other": whole, "before": whole,
+        "state": NUMBERS + m + loop.queue * (1 + m) + _estimate(model, loop),
+        "aim_x": aim * model.group.nq, "aim_u": aim * problem.system.n_inputs,
     }  # fmt: skip
 
 
@@ -242,50 +238,33 @@ def _constants(model: Any, loop: LoopExport) -> str:
     """Tables, and how the kernel's structs are made of the controller's memory."""
     setting, once, problem = loop.setting, model.transcription, model.problem
     sides, limits = model.sides, problem.input_limits
-    rates = loop.rates
-    nominal = problem.system.nominal_input if rates is None else rates.nominal
-    answers = (problem if rates is None else rates.stated).input_limits
+    stated = problem if loop.rates is None else loop.rates.stated
+    numbers, arrays = loop_data(
+        stated, loop.delay, loop.period, problem.system.nominal_input, loop.disturbance, loop.rates
+    )
     tables = {
-        "lower": limits.lower, "upper": limits.upper, "nominal": nominal,
-        "answer_lower": answers.lower, "answer_upper": answers.upper,
+        "lower": limits.lower, "upper": limits.upper,
         "x_ref": setting.x_ref, "u_ref": setting.u_ref, "p": setting.p, "P": setting.terminal.T,
         "arrival_weight": setting.arrival, "limit": np.r_[sides.limit, sides.target],
         "weight": np.r_[sides.weight, np.full(len(sides.equal), np.inf)],
         "w": once.path_weights, "w_end": once.end_weights, "steps": problem.steps,
-    }  # fmt: skip
-    known, estimate = loop.disturbance, []
-    if known is not None:
-        plant = problem.system if rates is None else rates.stated.system
-        lower, upper = plant.input_bounds
-        tables |= {
-            "bias_numbers": known.numbers, "bias_Q": known.Q.T, "inputs_lower": lower,
-            "inputs_upper": upper,
-        }  # fmt: skip
-        estimate = [
-            f"  c->biased = {known.disturbances}, c->rates = {plant.state.dim};",
-            f"  c->suspects = {len(known.places) - known.disturbances};",
-            f"  c->settling = {c_number(known.settling)}, c->bias_places = lg_bias_places;",
-            "  c->bias_numbers = lg_bias_numbers, c->Q = lg_bias_Q, c->rate.call = lg_rate_entry;",
-            "  c->inputs_lower = lg_inputs_lower, c->inputs_upper = lg_inputs_upper;",
-            "  c->aim_x = m->aim_x, c->aim_u = m->aim_u;",
-        ]
+    } | arrays  # fmt: skip
+    estimate = ["  c->rate.call = lg_rate_entry, c->aim_x = m->aim_x, c->aim_u = m->aim_u;"]
     own = ("t", "p", "P", "arrival", "lower", "upper", "weight", "K", "rows", "scales", "log",
            "work", "memory", "best")  # fmt: skip
-    numbers = {
+    defined = {
         "LG_ELEMENT_TOLERANCE": ELEMENT_TOLERANCE, "LG_ELEMENT_ROUNDING": ELEMENT_ROUNDING,
         "LG_LEAST_WIDTH": LEAST_WIDTH, "LG_ROUNDING": ROUNDING,
         "LG_CLOCK_ROUNDING": CLOCK_ROUNDING,
     }  # fmt: skip
     return "\n".join(
         [
-            *(f"#define {key} {value!r}" for key, value in numbers.items()),
+            *(f"#define {key} {value!r}" for key, value in defined.items()),
             *(
-                c_table("double", f"lg_{key}", np.asarray(value))
+                c_table("double" if value.dtype == float else "int64_t", f"lg_{key}", value)
                 for key, value in tables.items()
-                if key != "weight" or np.size(value)
+                if key != "weight" or value.size
             ),
-            "" if known is None else c_table("int64_t", "lg_bias_places", known.places),
-            "" if rates is None else c_table("int64_t", "lg_order", rates.order),
             "static void attach(lg_mpc *m, lg_task *q, lg_loop *c)\n{",
             "  memset(q, 0, sizeof *q), memset(c, 0, sizeof *c);",
             "  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->exact = 1;",
@@ -295,30 +274,24 @@ def _constants(model: Any, loop: LoopExport) -> str:
             "  q->x_ref = m->x_ref[0], q->u_ref = m->u_ref[0];",
             "  q->plan = (double *)(void *)&m->plan;",
             *(f"  q->{key} = m->{key};" for key in own),
-            f"  c->queue = {loop.queue}, c->iterations_most = LG_MPC_ITERATIONS;",
+            *(
+                f"  c->{key} = {c_number(value) if isinstance(value, float) else value};"
+                for key, value in numbers.items()
+            ),
+            *(f"  c->{key} = lg_{key};" for key in arrays),
+            "  c->iterations_most = LG_MPC_ITERATIONS;",
             "  c->first_iterations = LG_MPC_FIRST_ITERATIONS, c->most = LG_MPC_MOST_ITERATIONS;",
             f"  c->restarts = {loop.restarts}, c->starts = {sum(STARTS[k] for k in loop.starts)};",
-            f"  c->delay = {c_number(loop.delay)}, c->early = {c_number(TIME_ROUNDING)};",
-            "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
-            "  c->widest_lower = lg_answer_lower, c->widest_upper = lg_answer_upper;",
-            *_rates(rates),
+            "  c->lower = m->exact_lower, c->upper = m->exact_upper;",
             "  c->begins = m->u_ref[0];",
             "  c->state = m->state, c->before = m->before, c->other = m->other;",
-            *estimate,
+            *(estimate if loop.disturbance is not None else []),
             "}\n",
             _tighten(problem, "tighten"),
-            _tighten(problem if rates is None else rates.stated, "tighten_answer"),
+            _tighten(stated, "tighten_answer"),
             _soft_weights(model),
         ]
     )
-
-
-def _rates(rates: LoopRates | None) -> list[str]:
-    """C text that says how rates lead to answers."""
-    if rates is None:
-        return []
-    held, ramps = c_number(rates.held), int(rates.is_linear)
-    return [f"  c->held = {held}, c->ramps = {ramps}, c->order = lg_order;"]
 
 
 def _tighten(problem: Any, name: str) -> str:

@@ -21,7 +21,7 @@ from .._transcription import Nodes
 from ._library import load_functions
 from ._memory import INFEASIBLE, NOT_FINITE, STATUS, KernelMemory
 from ._results import KernelRun
-from ._table import WATCH, Loop
+from ._table import LOOP, WATCH, Loop
 
 MOST = 1000  # iterations that a log holds
 TOLERANCE = 1e-6  # of a new plan
@@ -46,12 +46,9 @@ def queue_size(delay: float, period: float, ramps: bool = False) -> int:
 
 
 def most_of(
-    settings: Settings,
-    iterations: int,
-    first_iterations: int,
-    wanted: int | None,
+    settings: Settings, iterations: int, first_iterations: int, wanted: int | None,
     limit: int = MOST,
-) -> int:
+) -> int:  # fmt: skip
     """Most iterations of any call: those wanted, or of steps, their repetition and a first plan."""
     most = 2 * (iterations + int(settings.real_time_more)) + first_iterations
     return min(most if wanted is None else min(wanted, most), limit)
@@ -140,6 +137,38 @@ class LoopState(NamedTuple):
 _KINDS: dict[str, Any] = dict(Loop._fields_)  # type: ignore[arg-type]
 
 
+def loop_data(
+    stated: Any, delay: float, period: float, nominal: np.ndarray,
+    disturbance: LoopDisturbance | None, rates: LoopRates | None,
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:  # fmt: skip
+    """Numbers and constant arrays of a loop's struct, by its fields; of the problem of answers."""
+    limits, system = stated.input_limits, stated.system
+    ramps = rates is not None and rates.is_linear
+    numbers: dict[str, Any] = {
+        "queue": queue_size(delay, period, ramps), "delay": delay, "early": TIME_ROUNDING,
+        "held": 0.0 if rates is None else rates.held, "ramps": int(ramps),
+    }  # fmt: skip
+    arrays: dict[str, Any] = {
+        "nominal": nominal if rates is None else rates.nominal, "widest_lower": limits.lower,
+        "widest_upper": limits.upper,
+    }  # fmt: skip
+    if rates is not None:
+        arrays["order"] = rates.order
+    if disturbance is not None:
+        lower, upper = system.input_bounds
+        count, places = disturbance.disturbances, disturbance.places
+        numbers |= {
+            "biased": count, "suspects": len(places) - count, "rates": system.state.dim,
+            "settling": disturbance.settling,
+        }  # fmt: skip
+        arrays |= {
+            "bias_places": places, "bias_numbers": disturbance.numbers, "Q": disturbance.Q.T,
+            "inputs_lower": lower, "inputs_upper": upper,
+        }  # fmt: skip
+    kinds = {field.name: np.int64 if field.kind == "places" else np.float64 for field in LOOP}
+    return numbers, {name: np.array(v, kinds[name], order="C") for name, v in arrays.items()}
+
+
 class KernelLoop:
     """A loop of one controller, with delay and period in s, and inputs before the first answer.
 
@@ -148,62 +177,41 @@ class KernelLoop:
     """
 
     def __init__(
-        self,
-        solver: Any,
-        delay: float,
-        period: float,
-        nominal: np.ndarray,
-        disturbance: LoopDisturbance | None = None,
-        rates: LoopRates | None = None,
-    ) -> None:
-        given, self._view = disturbance, rates
+        self, solver: Any, delay: float, period: float, nominal: np.ndarray,
+        disturbance: LoopDisturbance | None = None, rates: LoopRates | None = None,
+    ) -> None:  # fmt: skip
+        self._view, self._disturbance = rates, disturbance
         self.solver, self.stages = solver, solver.memory.stages
         memory = KernelMemory(solver.model, self.stages, solver.settings, MOST)
         self.memory = memory
         problem, model = solver.problem, solver.model
-        ramps = rates is not None and rates.is_linear
-        queue = queue_size(delay, period, ramps)
-        sizes = np.zeros(3, dtype=np.int64)
         stated = problem if rates is None else rates.stated
-        slopes = 0 if given is None else stated.system.state.dim
+        numbers, given = loop_data(stated, delay, period, nominal, disturbance, rates)
+        self.struct = Loop(odd=ELEMENT_ROUNDING, **numbers)
+        m, queue, sizes = model.m, numbers["queue"], np.zeros(3, dtype=np.int64)
         memory.kernel.loop_sizes(
-            ctypes.addressof(memory.model), problem.horizon, queue, slopes, sizes.ctypes.data
-        )
-        m, self._limits = model.m, stated.input_limits
-        limits = self._limits
-        nominal = nominal if rates is None else rates.nominal
+            ctypes.addressof(memory.model), problem.horizon, queue, numbers.get("rates", 0),
+            sizes.ctypes.data,
+        )  # fmt: skip
+        self._limits = stated.input_limits
         memory.task.tolerance = TOLERANCE
-        self.struct = Loop(queue=queue, delay=delay, early=TIME_ROUNDING, odd=ELEMENT_ROUNDING)
-        self.struct.held, self.struct.ramps = 0.0 if rates is None else rates.held, ramps
         self.x, self.u = np.zeros(stated.system.state.nq), np.zeros(m)
         self.state = np.zeros(int(sizes[0]))
         self._lower, self._upper = np.zeros(m), np.zeros(m)
-        own = {
+        own = given | {
             "x": self.x, "u": self.u, "state": self.state, "lower": self._lower,
-            "upper": self._upper, "nominal": np.array(nominal, dtype=float),
-            "widest_lower": np.array(limits.lower, dtype=float),
-            "widest_upper": np.array(limits.upper, dtype=float),
-            "before": np.zeros(int(sizes[1])), "other": np.zeros(int(sizes[1])),
+            "upper": self._upper, "before": np.zeros(int(sizes[1])),
+            "other": np.zeros(int(sizes[1])),
         }  # fmt: skip
-        if given is not None:
-            M, group = problem.horizon + 1, model.group
-            lower, upper = stated.system.input_bounds
-            own |= {
-                "bias_places": np.array(given.places, dtype=np.int64), "Q": given.Q.T.copy(),
-                "bias_numbers": given.numbers, "inputs_lower": np.array(lower, dtype=float),
-                "inputs_upper": np.array(upper, dtype=float),
-                "aim_x": np.zeros((M, group.nq)), "aim_u": np.zeros((M, len(nominal))),
-            }  # fmt: skip
-            self._rate = load_functions({"rate": (given.rate, None)})
+        if disturbance is not None:
+            M, inputs = problem.horizon + 1, problem.system.n_inputs
+            own |= {"aim_x": np.zeros((M, model.group.nq)), "aim_u": np.zeros((M, inputs))}
+            self._rate = load_functions({"rate": (disturbance.rate, None)})
             assert self._rate.scratch <= memory.arrays["work"].size
-            self.struct.biased, self.struct.rates = given.disturbances, slopes
-            self.struct.suspects = len(given.places) - given.disturbances
-            self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
+            self.struct.rate = self._rate.functions["rate"]
         if memory.model.blocks:
             own["begins"] = memory.arrays["u_ref"]
-        if rates is not None:
-            own["order"] = np.array(rates.order, dtype=np.int64)
-        self._keep, self._disturbance = own, given
+        self._keep = own
         self.is_late, self._began, self._deadline = False, 0.0, np.inf
         self._budget = np.inf
         self._watch = WATCH(self._ask)
@@ -213,7 +221,7 @@ class KernelLoop:
         self._times = self.state[last : last + queue]
         ends = last + queue, last + queue * (1 + m)
         self._inputs = self.state[ends[0] : ends[1]].reshape(queue, m)
-        known = 0 if given is None else 3 + self.x.size + sum(given.sizes)
+        known = 0 if disturbance is None else 3 + self.x.size + sum(disturbance.sizes)
         self._estimate = self.state[ends[1] : ends[1] + known]
         structs = memory.model, memory.task, memory.settings, self.struct
         self._addresses = tuple(ctypes.addressof(struct) for struct in structs)
@@ -323,17 +331,10 @@ class KernelLoop:
         return self.state[DUE:].ctypes.data, True
 
     def take(
-        self,
-        planned: int,
-        clock: float | None,
-        usual: Any,
-        is_due: bool,
-        sent: list[tuple[float, np.ndarray]],
-        answer: np.ndarray | None,
-        plan: Plan | None,
-        seen: tuple[float, np.ndarray] | None = None,
-        disturbance: np.ndarray | None = None,
-    ) -> None:
+        self, planned: int, clock: float | None, usual: Any, is_due: bool,
+        sent: list[tuple[float, np.ndarray]], answer: np.ndarray | None, plan: Plan | None,
+        seen: tuple[float, np.ndarray] | None = None, disturbance: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """Go on from a state and a plan; see `LoopState`."""
         numbers = self.state
         numbers[:] = 0.0

@@ -15,7 +15,7 @@ from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import Stages, places_of
-from ._memory import WARM, KernelMemory
+from ._memory import WARM, KernelMemory, layout_of
 from ._newton import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, NewtonKKT, PlanIterate
 from ._table import LOG, WATCH
 
@@ -39,11 +39,9 @@ class NumpyMemory(KernelMemory):
 
     def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
         kept = len(NUMBERS) + 4
-        N, M, n, m = model.problem.horizon, model.problem.horizon + 1, model.n, model.m
-        ne = len(model.sides.equal)
-        na = len(model.sides.row) + ne
-        nodes = M * model.group.nq + N * model.problem.system.n_inputs
-        return 0, nodes + M * (4 * na + ne) + N * (2 * m + n), kept, kept
+        places = layout_of(model, kept).places
+        plan = sum(int(np.prod(places[name][1])) for name in ITERATE)
+        return 0, plan, kept, kept
 
     def give(self, setting: Setting, t: np.ndarray, x0: np.ndarray, weight: np.ndarray) -> None:
         """Write what a solve is given."""

@@ -40,10 +40,10 @@ static double limit(lg_mpc *m)
 {
   double *const low = m->lower, *const high = m->upper;
   copy(low, lg_lower, LG_MPC_NU), copy(high, lg_upper, LG_MPC_NU);
-  copy(m->exact_lower, lg_answer_lower, LG_MPC_NU), copy(m->exact_upper, lg_answer_upper, LG_MPC_NU);
+  copy(m->exact_lower, lg_widest_lower, LG_MPC_NU), copy(m->exact_upper, lg_widest_upper, LG_MPC_NU);
   tighten(m, low, high);
   tighten_answer(m, m->exact_lower, m->exact_upper);
-  agreed(lg_answer_lower, lg_answer_upper, m->exact_lower, m->exact_upper);
+  agreed(lg_widest_lower, lg_widest_upper, m->exact_lower, m->exact_upper);
   const double off = agreed(lg_lower, lg_upper, low, high);
   for (int i = 0; i < LG_MPC_NU; i++) {
     const double middle = (low[i] + high[i]) / 2;
