@@ -16,7 +16,6 @@ from . import _input_shapes as _input_shapes
 from . import _refine as _refine
 from ._bounds import Bound as Bound
 from ._nlp_solver import NLPSolver as NLPSolver
-from ._node_plans import plan_layout as plan_layout
 from ._obstacles import Capsule as Capsule
 from ._obstacles import Cone as Cone
 from ._obstacles import HalfSpace as HalfSpace
@@ -40,6 +39,7 @@ from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
 from ._settings import Settings as Settings
 from ._solution import OptimalSolution as OptimalSolution
+from ._solutions import plan_layout as plan_layout
 from ._solver import SOLVERS as SOLVERS
 from ._solver import Solver as Solver
 from ._terminal_set import terminal_set as terminal_set

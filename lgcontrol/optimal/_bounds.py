@@ -285,7 +285,7 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
         if kind == "block":
             _check_on_group(system, whose, name, low, high)
         is_input = kind == "input"
-        nodes = _nodes(bound.at, horizon, is_input=is_input)
+        nodes = nodes_at(bound.at, horizon, is_input=is_input)
         for entry, *own in zip(entries, low.tolist(), high.tolist(), strict=True):
             key = ("tangent" if kind == "tangent" else "input" if is_input else "", entry)
             for other, there, least, most in limits.setdefault(key, []):
@@ -351,8 +351,8 @@ def units_of(system: System, kind: str, name: str) -> dict[str, str]:
     return {entry: units.get(entry, "") for entry in _entries(system, kind, name)}
 
 
-def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
-    """Nodes at which a bound holds whatever is free at the start."""
+def nodes_at(at: str | range, horizon: int, *, is_input: bool = False) -> range:
+    """Nodes at which a bound holds, or a term counts, whatever is free at the start."""
     if isinstance(at, range):
         return at
     first, last = (0, horizon) if is_input else (1, horizon + 1)
@@ -377,7 +377,7 @@ def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
     """Whether a bound is a hard limit of a control at all times of a plan."""
     if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
         return False
-    nodes = _nodes(bound.at, horizon, is_input=True)
+    nodes = nodes_at(bound.at, horizon, is_input=True)
     return max(nodes, default=0) <= horizon and {*range(horizon)} <= {*nodes}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._outcome import SolveStatus
 from ._plan import Plan
-from ._stage_model import Expansion, StageModel
+from ._stage_model import Expansion, StageModel, by_nodes
 from ._terms import TermWeights
 from ._transcription import Nodes, Setting
 
@@ -138,7 +138,7 @@ def _not_finite(last: LastIterate) -> str:
     if not np.isfinite(by).all():
         k, i, j = _first(~np.isfinite(by))
         return _told(last, f"the derivative of {motion}, of {states[i]} by {names[j]},", k)
-    slopes = _by_nodes(at.G, at.G_end)
+    slopes = at.row_slopes
     for value, is_slope in ((at.rows[..., None], False), (slopes, True)):
         bad = ~np.isfinite(value) & model.transcription.rows.active[..., None]
         if bad.any():
@@ -280,7 +280,7 @@ def _held(last: LastIterate) -> list[HeldRow]:
     """Hard rows that are equalities or at their limits."""
     model, plan, at = last.model, last.plan, last.at
     sides, rows, size = model.sides, model.transcription.rows, last.size
-    slopes, bends = (_by_nodes(a, b) * size for a, b in ((at.G, at.G_end), last.jumps[1:3]))
+    slopes, bends = at.row_slopes * size, by_nodes(*last.jumps[1:3]) * size
     count = len(sides.row)
     held = []
     for c, r in enumerate(np.r_[sides.row, sides.equal].astype(int)):
@@ -299,13 +299,6 @@ def _held(last: LastIterate) -> list[HeldRow]:
             entry = rows.names[r], k, slopes[k, r], bends[k, r], float(price), is_equality
             held.append(HeldRow(*entry))
     return sorted(held, key=lambda one: -one.price)[:MOST_ROWS]
-
-
-def _by_nodes(along: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Derivatives of rows along the horizon and at its end, as one array."""
-    last = np.zeros((1, *along.shape[1:]))
-    last[0, :, : end.shape[-1]] = end
-    return np.concatenate([along, last])
 
 
 def _dependent(last: LastIterate) -> str:

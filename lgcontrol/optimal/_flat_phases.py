@@ -13,9 +13,9 @@ from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, get_method
 from ..systems import Input, Parameter, System
 from ..systems._internal import TrajectoryPoint, check_state, point_states
-from ._bounds import ALONG, Bound, check_numbers
+from ._bounds import ALONG, Bound, check_numbers, nodes_at
 from ._phase import Phase
-from ._phase_bounds import PLACES, PhaseBounds, pieces, root
+from ._phase_bounds import PhaseBounds, pieces, root
 from ._phase_shapes import PhaseShape
 from ._places import free_errors
 from ._problem import OptimalControlProblem
@@ -28,8 +28,6 @@ from ._weights import WeightLike, error_weight, input_weight
 # Experiment: tasks of the literature, see docs/solver_results.md.
 LEAST_EFFORT, LEAST = 1e-7, 1e-24
 MOTION, DURATION, FIRST = "motion", "duration", "first"
-# Nodes of terms of the cost, which count at an end or along steps.
-TERMS_AT = {name: PLACES[name] for name in ("terminal", "start")}
 T = TypeVar("T", Residual, Cost)
 
 
@@ -435,7 +433,7 @@ class FlatPhases:
             made += [(one, term.weight, range(first, last), term.name) for one in sums]
             made.append((at_end, term.terminal, end, ended))
         else:
-            at = TERMS_AT[term.at](phase.steps) if isinstance(term.at, str) else term.at
+            at = nodes_at(term.at, phase.steps)
             label = f"{type(term).__name__.lower()} {term.name!r} of phase {phase.name!r}"
             check_numbers(label, at, phase.steps)
             weight: Any = term.weight

@@ -119,9 +119,9 @@ def best_start(
     starts += map(here.under, laws)
     costs = []
     for nodes in starts:
-        values = transcription.values(nodes, setting)
-        cost = values.cost + transcription.penalty(values, transcription.rows.weights(setting.p))
-        costs.append(np.inf if transcription.not_finite(values) else cost)
+        values, rows = transcription.values(nodes, setting), transcription.rows
+        cost = values.cost + rows.penalty(values.rows, rows.weights(setting.p))
+        costs.append(np.inf if rows.not_finite(values.rows) else cost)
     return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
 
 

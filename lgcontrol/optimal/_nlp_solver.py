@@ -24,7 +24,6 @@ from ..systems import ReferenceLike
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._nlp_program import ProgramLayout, build_program
-from ._node_plans import nodes_of, plan_layout
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -36,7 +35,7 @@ from ._plan import Plan, PlanLayout
 from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples
 from ._solution import OptimalSolution
-from ._solutions import judged, solution_at
+from ._solutions import judged, nodes_of, plan_layout, solution_at
 from ._solver import SOLVERS, GuessLike
 from ._transcription import Nodes, Setting, Transcription
 
@@ -324,11 +323,13 @@ class NLPSolver:
     ) -> OptimalSolution:  # fmt: skip
         began = time.perf_counter()
         layout, values = self._program()[1], self.transcription.values(nodes, setting)
-        cost = values.cost + self._penalty(values, setting)
+        rows = self.transcription.rows
+        soft = rows.weights(setting.p)
+        cost = values.cost + rows.penalty(values.rows, soft)
         log = [Iteration(0, cost, *self._off(values), np.inf, 1.0, 0.0, 0.0)]
         inner, used, kkt, ended = 0.0, 0, np.inf, None
         multipliers: dict[str, Any] = {}
-        is_bad = not np.isfinite(cost) or bool(self.transcription.not_finite(values))
+        is_bad = not np.isfinite(cost) or bool(rows.not_finite(values.rows))
         unified = "SOLVER_RET_NAN" if is_bad else "SOLVER_RET_LIMITED"
         progress = Progress(f"plan of {self.problem.system.name} by {self.plugin}")
         for _ in range(MOST_ROUNDS if most > 0 and not is_bad else 0):
@@ -344,7 +345,7 @@ class NLPSolver:
                 break
             moved, nodes, kkt, multipliers = found
             values = self.transcription.values(nodes, setting)
-            cost = values.cost + self._penalty(values, setting)
+            cost = values.cost + rows.penalty(values.rows, soft)
             cost += self._arrival(nodes.x[0], x0, setting)
             spent = time.perf_counter() - began
             defect, violation = self._off(values)
@@ -373,7 +374,7 @@ class NLPSolver:
         system, transcription = self.problem.system, self.transcription
         z, (lower, upper) = np.zeros(len(layout.lower[0])), layout.limits(setting.box)
         controls = np.clip(nodes.u[:, transcription.controls], setting.box.lower, setting.box.upper)
-        over = transcription.excess(transcription.values(nodes, setting))
+        over = transcription.rows.excess(transcription.values(nodes, setting).rows)
         centre = nodes.x.copy()
         centre[0] = x0
         for k, place in enumerate(layout.u):
@@ -434,10 +435,6 @@ class NLPSolver:
                 products = max(products, np.abs(room * part).max(initial=0.0))
         return float(max(np.abs(slope + own).max() / scale, off, products / scale))
 
-    def _penalty(self, values: Any, setting: Setting) -> float:
-        weights = self.transcription.rows.weights(setting.p)
-        return self.transcription.penalty(values, weights)
-
     def _arrival(self, x: np.ndarray, x0: np.ndarray, setting: Setting) -> float:
         """What a free first state costs for its error from the given start."""
         error = self.problem.system.error(x, x0)
@@ -445,8 +442,8 @@ class NLPSolver:
 
     def _off(self, values: Any) -> tuple[float, float]:
         """Largest defect, and largest excess over a hard bound."""
-        hard = np.isinf(self.transcription.rows.soft)
-        excess = self.transcription.excess(values)[:, hard]
+        rows = self.transcription.rows
+        excess = rows.excess(values.rows)[:, np.isinf(rows.soft)]
         return float(np.abs(values.gaps).max()), float(excess.max(initial=0.0))
 
     def _solution(
@@ -456,7 +453,7 @@ class NLPSolver:
     ) -> OptimalSolution:  # fmt: skip
         problem, rows = self.problem, self.transcription.rows
         values = self.transcription.values(nodes, setting)
-        violations = worst_violations(rows, self.transcription.excess(values), nodes.t, tolerance)
+        violations = worst_violations(rows, rows.excess(values.rows), nodes.t, tolerance)
         if not np.isfinite(log[-1].cost) or unified in ("SOLVER_RET_NAN", "SOLVER_RET_EXCEPTION"):
             status = SolveStatus.FAILED
         elif kkt <= tolerance:

@@ -74,23 +74,14 @@ def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False)
         nodes = Nodes(*nodes_of(flat, i, times, whole.x, whole.u, setting.p))
         if len(nodes.t) != phase.steps + 1:  # it vanished
             continue
-        of = _alone if is_whole else _stretch
-        problem = of(flat, i, np.diff(nodes.t))
+        problem = (_alone if is_whole else _stretch)(flat, i, np.diff(nodes.t))
         box = problem.input_limits.at(setting.p) if is_whole else None
-        parts.append(
-            PlanPart(
-                name,
-                problem,
-                nodes,
-                _setting(flat.points[i], phase, setting.p, box),
-                prices[steps, flat.tangent_of(i)],
-                steps,
-                flat.own[i],
-                flat.begins_anew(i),
-                flat.shapes[i].kind,
-                flat.shapes[i].phase.system.n_errors,
-            )  # fmt: skip
-        )
+        own, shape = _setting(flat.points[i], phase, setting.p, box), flat.shapes[i]
+        part = PlanPart(
+            name, problem, nodes, own, prices[steps, flat.tangent_of(i)], steps, flat.own[i],
+            flat.begins_anew(i), shape.kind, shape.phase.system.n_errors,
+        )  # fmt: skip
+        parts.append(part)
     return parts
 
 

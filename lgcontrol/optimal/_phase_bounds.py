@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,15 @@ import casadi as ca
 import numpy as np
 
 from ..systems import System
-from ._bounds import ALONG, Bound, NamedRows, PointRows, limit_rows, with_known_limits
+from ._bounds import (
+    ALONG,
+    Bound,
+    NamedRows,
+    PointRows,
+    limit_rows,
+    nodes_at,
+    with_known_limits,
+)
 from ._expressions import parameter_index
 from ._rows import expression_of
 from ._statement import collocation_of
@@ -19,13 +27,6 @@ from ._terms import Residual
 
 # Steps that differ by this share are of one length.
 SAME_LENGTH = 1e-9
-# Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
-PLACES: dict[str, Callable[[int], range]] = {
-    "both": lambda steps: range(1, steps + 1),
-    "path": lambda steps: range(1, steps),
-    "terminal": lambda steps: range(steps, steps + 1),
-    "start": lambda steps: range(1),
-}
 
 
 def root(length: Any) -> Any:
@@ -84,7 +85,7 @@ class PhaseBounds:
                     f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
                     "solve(), unless it is free (free=…, is_periodic=True)"
                 )
-            at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
+            at = nodes_at(bound.at, phase.steps)
             if bound.at in ALONG and i == 0 and is_open and not flat.is_periodic:
                 at = range(at.stop)
             if at and not 0 <= min(at) <= max(at) <= phase.steps:

@@ -102,17 +102,6 @@ class PhasedSolution(Result):
         TranscriptionError
             As `OptimalSolution.transcription_error`, of all phases one after the other; ``parts``
             has that of each phase.
-
-        Examples
-        --------
-        >>> from lgcontrol.groups import Rn
-        >>> from lgcontrol.optimal import Phase, PhasedProblem
-        >>> from lgcontrol.systems import System
-        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
-        >>> found = PhasedProblem(Phase(lag, 5, 1.0, Q=1.0, R=1.0)).solve([1.0])
-        >>> error = found.transcription_error()
-        >>> error.state < 1e-4, error.cost_change < -0.03  # the sum of five values is too large
-        (True, True)
         """
         return DERIVED["transcription_error"](self, tolerance)
 

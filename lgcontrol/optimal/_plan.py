@@ -87,11 +87,7 @@ class Plan:
     @classmethod
     def of(cls, layout: PlanLayout, **parts: ArrayLike) -> Plan:
         """A plan of these parts; others are zero."""
-        numbers = np.zeros(layout.size)
-        for name, value in parts.items():
-            place, shape = layout.places[name]
-            numbers[place] = check_shape(name, value, shape, finite=False).ravel()
-        return cls._taking(layout, numbers)
+        return cls._taking(layout, np.zeros(layout.size)).changed(**parts)
 
     @classmethod
     def _taking(cls, layout: PlanLayout, numbers: np.ndarray, **known: Any) -> Plan:

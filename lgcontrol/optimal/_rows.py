@@ -21,6 +21,7 @@ from ._bounds import (
     PointRows,
     bounded_place,
     limit_rows,
+    nodes_at,
     place_text,
     units_of,
 )
@@ -62,6 +63,24 @@ class BoundRows:
         """
         over = np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
+
+    def penalty(self, values: np.ndarray, soft: np.ndarray) -> float:
+        """Penalty on what soft rows violate, with weights per s."""
+        finite = np.isfinite(soft)
+        s = self.excess(values)[:, finite]
+        return float((self.lengths[:, finite] * soft[finite] * (s + s**2 / 2)).sum())
+
+    def not_finite(self, values: np.ndarray) -> str:
+        """Which bounded quantity is not a number first, as a message; empty where all are."""
+        bad = self.active & np.isnan(values)
+        if not bad.any():
+            return ""
+        k, i = np.argwhere(bad)[0]
+        return (
+            f"the bounded quantity {self.names[i]} is not a number at node {k}: start where "
+            "it is one, with x0 or guess=, or write a division, root or logarithm with a guard, "
+            "as sqrt(fmax(a, 1e-6))"
+        )
 
 
 @dataclass(eq=False)
@@ -140,11 +159,8 @@ def build_rows(
         starts = set(by_free.sparsity().row()) if len(free) else set()
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
-            where[1:-1] = bound.at in ALONG
-            where[0] = bound.at in (*ALONG, "start")
-            where[-1] = bound.at in ("both", "terminal")
-            if isinstance(bound.at, range):
-                where[list(bound.at)] = True
+            where[list(nodes_at(bound.at, horizon))] = True
+            where[0] |= bound.at in ALONG
             where[0] &= needs_input[row] or row in starts
             where[-1] &= not needs_input[row]
             if bound.at == "start" and not where[0]:

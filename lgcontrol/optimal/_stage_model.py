@@ -67,6 +67,11 @@ class Expansion(NamedTuple):
     H_end: np.ndarray
     G_end: np.ndarray
 
+    @property
+    def row_slopes(self) -> np.ndarray:
+        """Derivatives (N + 1, rows, n + m) of rows along the horizon and at its end."""
+        return by_nodes(self.G, self.G_end)
+
 
 class StageModel:
     """Functions of one problem for methods that sweep through its stages.
@@ -616,6 +621,13 @@ class _StepHessians:
             bent: Any = self._bent(*point, price)
             total += lower_product(turn, bent @ turn)
         return mirrored(total)
+
+
+def by_nodes(along: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Derivatives of rows along the horizon and at its end, as one array."""
+    last = np.zeros((1, *along.shape[1:]))
+    last[0, :, : end.shape[-1]] = end
+    return np.concatenate([along, last])
 
 
 def _second(value: Any, d: Any) -> Any:

@@ -16,7 +16,7 @@ from ..groups import LieGroup, check_element
 from ..groups._internal import group_difference
 from ..systems import SmoothReference, System, Trajectory, Waypoints
 from ..systems._internal import block_slices
-from ._bounds import ALONG, Where, check_nodes, place_text
+from ._bounds import ALONG, Where, check_nodes, nodes_at, place_text
 from ._expressions import (
     KnownQuantity,
     StageFunction,
@@ -346,9 +346,7 @@ def _placed(
         return TermWeights(_unless_zero(own), None, _unless_zero(last))
     if weight is None:
         return TermWeights(None, None, None)
-    at = {"start": range(1), "terminal": range(horizon, horizon + 1)}.get(str(term.at), term.at)
-    assert isinstance(at, range)
-    nodes = np.array(at)
+    nodes = np.array(nodes_at(term.at, horizon))
     found = made(weight, len(nodes))
     each = np.broadcast_to(found.matrix, (len(nodes), *found.matrix.shape[-2:]))
     of_steps, along = nodes < horizon, np.zeros((horizon, *each.shape[1:]))

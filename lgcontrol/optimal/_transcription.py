@@ -133,28 +133,6 @@ class Transcription:
         own = setting.p[: system.n_parameters]
         return Nodes(nodes.t, system.retract(nodes.x, x, own), inputs)
 
-    def excess(self, values: Values) -> np.ndarray:
-        """How far bounded quantities are outside of their limits, shape (N + 1, rows)."""
-        return self.rows.excess(values.rows)
-
-    def not_finite(self, values: Values) -> str:
-        """Which bounded quantity is not a number first, as a message; empty where all are."""
-        bad = self.rows.active & np.isnan(values.rows)
-        if not bad.any():
-            return ""
-        k, i = np.argwhere(bad)[0]
-        return (
-            f"the bounded quantity {self.rows.names[i]} is not a number at node {k}: start where "
-            "it is one, with x0 or guess=, or write a division, root or logarithm with a guard, "
-            "as sqrt(fmax(a, 1e-6))"
-        )
-
-    def penalty(self, values: Values, soft: np.ndarray) -> float:
-        """Penalty of the violation of soft rows, with weights per s."""
-        finite = np.isfinite(soft)
-        s = self.excess(values)[:, finite]
-        return float((self.rows.lengths[:, finite] * soft[finite] * (s + s**2 / 2)).sum())
-
     def call_of(self, function: ModelFunction, *more: str) -> InPlaceCall:
         """A function of all stages, with weights and lengths of steps written.
 

@@ -24,7 +24,9 @@ def kkt_residual(
     program, layout = solver._program()
     problem, transcription = solver.problem, solver.transcription
     setting = Given(problem).setting(plan.t, problem.reference)
-    over = transcription.excess(transcription.values(Nodes(plan.t, plan.x, plan.u), setting))
+    over = transcription.rows.excess(
+        transcription.values(Nodes(plan.t, plan.x, plan.u), setting).rows
+    )
     z, u = np.zeros(len(layout.lower[0])), plan.u[:, transcription.controls]
     for k, place in enumerate(layout.u):
         z[place] = u[k]

@@ -219,7 +219,7 @@ def test_finds_the_optimum_that_ipopt_finds(name):
     peer = NLPSolver(problem, plugin="ipopt").solve(x0, guess=start, tolerance=1e-8)
     rows = ready.model.transcription
     values = rows.values(Nodes(ready.nodes.t, found.iterate.x, found.iterate.u), ready.setting)
-    cost = values.cost + rows.penalty(values, rows.rows.weights(ready.setting.p))
+    cost = values.cost + rows.rows.penalty(values.rows, rows.rows.weights(ready.setting.p))
     assert cost == pytest.approx(peer.cost, rel=1e-5)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...systems._internal import changes_in_blocks
 from .._bounds import ROUNDING
-from .._node_plans import plan_layout
 from .._outcome import SolveStatus
 from .._plan import HEAD, Plan, PlanLayout
 from .._settings import Settings
+from .._solutions import plan_layout
 from .._stage_model import StageModel
 from .._transcription import Setting
 from ._library import Stages, load_sweeps, needed_kernel, numbers_of, sizes_of

@@ -25,7 +25,7 @@ from .._plan import SCALE, Plan
 from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
-from .._transcription import Nodes, Setting, Values
+from .._transcription import Nodes, Setting
 from ._memory import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, STATUS
 
 # Violation of a hard constraint that still counts as kept, in real-time steps.
@@ -86,13 +86,6 @@ class KernelResults:
         """What rows of a step may be exceeded by without a word: soft ones by nothing."""
         return np.where(np.isinf(self.model.transcription.rows.soft), KEPT, 0.0)
 
-    def _price(self, rows: np.ndarray, setting: Setting) -> float:
-        once = self.model.transcription
-        if not once.rows.names:
-            return 0.0
-        values = Values(0.0, np.zeros(0), rows)
-        return once.penalty(values, once.rows.weights(setting.p))
-
     def solution(
         self, run: KernelRun, *, tolerance: float, ended: SolveStatus | None = None
     ) -> OptimalSolution:
@@ -103,9 +96,9 @@ class KernelResults:
         violations: tuple[Violation, ...] = ()
         unknown, price = "", 0.0
         if once.rows.names:
-            unknown = once.not_finite(Values(0.0, np.zeros(0), rows))
+            unknown = once.rows.not_finite(rows)
             if code != NOT_FINITE:
-                price = self._price(rows, setting)
+                price = once.rows.penalty(rows, once.rows.weights(setting.p))
                 violations = worst_violations(once.rows, once.rows.excess(rows), nodes.t, tolerance)
         entries = tuple(
             iteration_of(row, k, seconds, price=price) for k, row in enumerate(log.tolist())
@@ -171,9 +164,9 @@ class KernelResults:
         if once.rows.names and code != NOT_FINITE:
             excess = once.rows.excess(rows)
             if not (excess <= self._allowed).all():
-                unknown = once.not_finite(Values(0.0, np.zeros(0), rows))
+                unknown = once.rows.not_finite(rows)
                 violations = worst_violations(once.rows, excess, nodes.t, KEPT)
-                price = self._price(rows, setting)
+                price = once.rows.penalty(rows, once.rows.weights(setting.p))
         entry = iteration_of(log[0].tolist(), steps, seconds, price=price, is_step=True)
         status = SolveStatus.ITERATION_LIMIT
         if code == NOT_FINITE or unknown:

@@ -518,9 +518,7 @@ def _is_either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _has_twins(at: Any, held: np.ndarray, nodes: np.ndarray) -> bool:
     """Whether two held rows of a node have the same gradient, up to a factor."""
-    end = np.zeros((1, *at.G.shape[1:]))
-    end[0, :, : at.G_end.shape[-1]] = at.G_end
-    slopes = np.concatenate([at.G, end])
+    slopes = at.row_slopes
     for k in nodes:
         own = slopes[k, held[k]]
         own = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), LEAST)

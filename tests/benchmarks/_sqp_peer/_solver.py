@@ -14,7 +14,6 @@ from lgcontrol.codegen import named_options
 from lgcontrol.codegen._internal import Progress, check_shape, interruptible
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._guess import make_guess, moved_on
-from lgcontrol.optimal._node_plans import nodes_of, plan_layout
 from lgcontrol.optimal._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -28,7 +27,7 @@ from lgcontrol.optimal._plan import Plan, PlanLayout
 from lgcontrol.optimal._problem import OptimalControlProblem
 from lgcontrol.optimal._reference import ReferenceSamples
 from lgcontrol.optimal._solution import OptimalSolution
-from lgcontrol.optimal._solutions import judged, solution_at
+from lgcontrol.optimal._solutions import judged, nodes_of, plan_layout, solution_at
 from lgcontrol.optimal._solver import SOLVERS, GuessLike
 from lgcontrol.optimal._transcription import Nodes, Setting, Transcription, Values
 from lgcontrol.systems import ReferenceLike
@@ -252,7 +251,9 @@ class SQPSolver:
             log.append(Iteration(number, cost, gap, amount, np.nan, 1.0, 0.0, elapsed))
             if not result.solved:
                 status = SolveStatus.FAILED
-                message = transcription.not_finite(values) or "the QP has no finite solution"
+                message = (
+                    transcription.rows.not_finite(values.rows) or "the QP has no finite solution"
+                )
                 break
             nodes = transcription.move(nodes, result.x, result.u, setting)
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
@@ -386,7 +387,7 @@ class Descent:
             kkt = self.log[-1].kkt
             self.progress.tell(lambda k=number, kkt=kkt: f"{k} iterations, residual {kkt:.1e}")
             stop = self.limits.callback is not None and self.limits.callback(self.log[-1])
-            if self.transcription.not_finite(self.values):
+            if self.transcription.rows.not_finite(self.values.rows):
                 return SolveStatus.FAILED
             if self.log[-1].kkt <= self.limits.tolerance:
                 return SolveStatus.CONVERGED
@@ -476,7 +477,9 @@ class Descent:
         self.model_time += time.perf_counter() - began
 
     def _hard_excess(self) -> np.ndarray:
-        return np.where(np.isinf(self.qp.soft), self.transcription.excess(self.values), 0.0)
+        return np.where(
+            np.isinf(self.qp.soft), self.transcription.rows.excess(self.values.rows), 0.0
+        )
 
     def _report(self, number: int) -> Iteration:
         cost = self.values.cost + _penalty(self.transcription, self.values, self.qp)
@@ -500,7 +503,7 @@ class Descent:
         message = sentence(
             status, last, tolerance,
             stalled="steps hardly lower the cost any further",
-            failed=self.transcription.not_finite(self.values)
+            failed=self.transcription.rows.not_finite(self.values.rows)
             or f"the QP solver {self.qp_solver.name!r} found no step",
         )  # fmt: skip
         if status is SolveStatus.ITERATION_LIMIT and last.number >= PATIENCE:
@@ -541,7 +544,7 @@ class Merit:
     def _parts(self, values: Values) -> tuple[float, float]:
         """Cost with prices, and the sum of what must vanish."""
         priced = values.cost + _penalty(self.transcription, values, self.qp)
-        hard = self.transcription.excess(values)[:, np.isinf(self.qp.soft)]
+        hard = self.transcription.rows.excess(values.rows)[:, np.isinf(self.qp.soft)]
         return priced, float(np.abs(values.gaps).sum() + hard.sum())
 
     def at(self, nodes: Nodes) -> tuple[float, float]:
@@ -623,4 +626,4 @@ def _curvature(qp: StageQP, direction: StageQPSolution) -> float:
 
 def _penalty(transcription: Transcription, values: Values, qp: StageQP) -> float:
     """Penalty of soft rows: a QP has their weights for a step, a transcription per s."""
-    return transcription.penalty(values, qp.soft / transcription.problem.dt)
+    return transcription.rows.penalty(values.rows, qp.soft / transcription.problem.dt)
