@@ -23,7 +23,15 @@ def plan_layout(
 ) -> PlanLayout:
     """Layout of the plans of a problem.
 
-    `iterate` has shapes of the parts that a solver iterates on; states x and inputs u if left out.
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    iterate : mapping, optional
+        Shapes of the parts that a solver iterates on; states x and inputs u if left out.
+
+    Returns
+    -------
+    PlanLayout
     """
     system, N = problem.system, problem.horizon
     names = ", ".join((*system.state.coordinate_names, *system.input_names))
