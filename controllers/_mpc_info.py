@@ -12,7 +12,7 @@ from lgcontrol.codegen import Value, trace
 from lgcontrol.codegen._internal import find_compiler, level_outside, notice
 from lgcontrol.groups import LieGroup
 from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Residual, SolveStatus
-from lgcontrol.optimal._internal import ACCEPTABLE_RESIDUAL
+from lgcontrol.optimal._internal import ACCEPTABLE_RESIDUAL, lost
 from lgcontrol.simulation import CallStatus
 
 from ._base import ControlInfo
@@ -78,8 +78,9 @@ class MPCInfo(ControlInfo):
     @classmethod
     def of(cls, solution: OptimalSolution, seconds: float, restart: str = "") -> MPCInfo:
         """What a solution means for the call."""
-        violations = solution.violations
-        if solution.status is SolveStatus.FAILED:
+        violations, defect = solution.violations, float(solution.iterations[-1].defect)
+        is_lost = lost_plan(solution)
+        if is_lost:
             status = CallStatus.UNSOLVED
         elif solution.defect > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # not dynamically feasible, however it ended
@@ -92,10 +93,10 @@ class MPCInfo(ControlInfo):
         made = object.__new__(cls)  # setting them one by one takes three times as long
         made.__dict__.update(
             status=status, solve_time=seconds,
-            message="" if status is CallStatus.OK else solution.message,
+            message="" if status is CallStatus.OK else is_lost or solution.message,
             iterations=solution.iterations[-1].number, cost=float(solution.cost),
             qp_time=solution.times.get("qp", 0.0), solve=solution.status, restart=restart,
-            defect=float(solution.iterations[-1].defect),
+            defect=defect,
         )  # fmt: skip
         return made
 
@@ -173,3 +174,10 @@ def bounded_with_units(
         return {}
     found = stated.bounded(times, x, u, p, states)
     return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}
+
+
+def lost_plan(found: OptimalSolution) -> str:
+    """What there is to say of a plan that leads nowhere, behind which the next one begins anew."""
+    defect = float(found.iterations[-1].defect)
+    told = lost(defect, found.x[0], found.reference.x[0])
+    return told or (found.message if found.status is SolveStatus.FAILED else "")

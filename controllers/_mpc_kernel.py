@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import SolveStatus
 from lgcontrol.optimal._internal import status_of
 from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import KernelLaw
@@ -18,7 +17,7 @@ from lgcontrol.systems import ReferenceLike, System
 from lgcontrol.systems._internal import ParameterValues
 
 from ._base import CLOCK_ROUNDING
-from ._mpc_info import MPCInfo, notice_slow_call
+from ._mpc_info import MPCInfo, lost_plan, notice_slow_call
 from ._mpc_loop import Loop, PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
@@ -46,7 +45,7 @@ class KernelCalls:
     def take(self, loop: Loop, answer: np.ndarray | None, disturbance: np.ndarray) -> None:
         """Let the kernel go on from what the rules in Python left."""
         found, usual, self.due = loop.plan
-        planned = 0 if found is None else -1 if found.status is SolveStatus.FAILED else 1
+        planned = 0 if found is None else -1 if lost_plan(found) else 1
         self.calls.take(
             planned, loop.clock, usual, bool(self.due), loop.sent, answer,
             None if found is None else found.plan, loop.seen, disturbance,

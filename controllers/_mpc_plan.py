@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgcontrol.optimal import OptimalControlProblem, Settings, Solver, SolveStatus
+from lgcontrol.optimal import OptimalControlProblem, Settings, Solver
 from lgcontrol.systems import ReferenceLike, Trajectory
 
 from ._base import Controller
-from ._mpc_info import MPCInfo
+from ._mpc_info import MPCInfo, lost_plan
 from ._mpc_loop import PlanState, WarmStarts
 from ._real_time import RealTime
 
@@ -70,7 +70,7 @@ class Planner:
     def plan(self, state: PlanState, ask: Ask) -> tuple[PlanState, MPCInfo]:
         """Go on from the last plan, or plan anew where there is none, or one that leads nowhere."""
         last, work = state.found, self.real_time
-        if last is None or last.status is SolveStatus.FAILED:
+        if last is None or lost_plan(last):
             return self.first(ask, "first" if last is None else "failed")
         found = self.solver.step(
             ask.x, plan=last.plan, reference=ask.aim, t0=ask.start, p=ask.p,

@@ -216,6 +216,17 @@ def sentence(
     }[status]
 
 
+def lost(defect: float, x0: np.ndarray, x_ref: np.ndarray) -> str:
+    """What a plan is whose defects take half of the digits of its start and its reference."""
+    size = max(1.0, float(np.abs(x0).max()), float(np.abs(x_ref).max()))
+    if defect * np.sqrt(np.finfo(float).eps) <= size:
+        return ""
+    return (
+        f"the plan has diverged, a step ends off the next state by {defect:.2g}: shorten dt, or "
+        "allow more iterations in RealTime; the next call begins anew"
+    )
+
+
 def start_violations(rows: BoundRows, first: np.ndarray, tolerance: float) -> str:
     """Hard bounds from the first step on that the given start violates itself, for messages.
 

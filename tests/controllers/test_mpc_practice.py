@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import _backend
+from lgcontrol.codegen import _backend, set_compile_policy
 from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import SE2, SO2, Product, Rn
@@ -739,6 +739,34 @@ def test_what_is_forgotten_is_said_before_anything_is_compiled(monkeypatch):
     for call in (mpc, mpc.prepare):
         with pytest.raises(TypeError, match=told):
             call([1.0, 0.0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize("policy", ["auto", "off"])
+def test_a_plan_that_has_diverged_is_not_ok(policy):
+    """Steps of a reactor that runs away end 1e30 off the next state; nothing of a plan is left."""
+    heat = 7.2e10
+    reactor = System(
+        "reactor", Rn(2, ("c", "T")),
+        lambda t, x, u, p: ca.vertcat(
+            1 - x[0] - heat * ca.exp(-8750 / x[1]) * x[0],
+            350 - x[1] + 200 * heat * ca.exp(-8750 / x[1]) * x[0] + 2 * (u[0] - x[1]),
+        ),
+        inputs=[Input("coolant", "K", 280.0, 370.0, nominal=300.0)],
+    )  # fmt: skip
+    set_compile_policy(policy)
+    try:
+        mpc = MPC(reactor, 10, 0.1, Q=[1.0, 1e-2], R=1e-3, reference=[0.5, 350.0], method="rk4")
+        found = []
+        for k, x in enumerate(([0.5, 350.0], [1.0, 450.0], [1e3, 500.0], [0.5, 350.0])):
+            u = mpc(0.1 * k, x)
+            assert 280 <= u[0] <= 370
+            found.append(mpc.info)
+    finally:
+        set_compile_policy("auto")
+    assert [found[0].status, found[3].status] == [CallStatus.OK] * 2
+    lost = [one for one in found if not one.defect < 1e10]
+    assert lost and all(one.status is CallStatus.UNSOLVED for one in lost)
+    assert "the plan has diverged, a step ends off the next state by" in lost[0].message
 
 
 @pytest.mark.compiled

@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen._internal import check_shape
 from ...groups._internal import ELEMENT_ROUNDING
 from .._guess import STARTS, starts_of
-from .._outcome import SolveStatus
+from .._outcome import SolveStatus, lost
 from .._plan import GAINS, NODES, Plan
 from .._reference import TIME_ROUNDING, depends_on_time, moves
 from .._settings import Settings
@@ -412,7 +412,8 @@ class KernelLoop:
             return CROWDED
         if self.struct.status == HELD:
             return "the state predicted when the answer takes effect, or the plan, is not finite"
-        return self.solution().message
+        found = self.solution()
+        return lost(self.struct.defect, found.x[0], found.reference.x[0]) or found.message
 
     @property
     def is_current(self) -> bool:

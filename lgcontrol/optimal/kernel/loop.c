@@ -152,11 +152,16 @@ static void tell(lg_loop *c, int status, const lg_verdict *v, int is_step)
 }
 
 /* What a plan is worth: as `MPCInfo.of` in Python. Of a new one with open defects nothing is known,
- * however it ended; a real-time step leaves defects of second order, which the next call closes. */
-static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_verdict *v, int is_step)
+ * however it ended; a real-time step leaves defects of second order, which the next call closes. Of
+ * a plan whose defects take half of the digits of start and reference nothing is left to close: the
+ * next call begins anew. */
+static int judged(const lg_model *m, const lg_task *q, const lg_settings *o, const lg_loop *c, int status,
+                  const lg_verdict *v, int is_step)
 {
-  c->state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
-  if (status == LG_NOT_FINITE) return LG_UNSOLVED;
+  const double size = larger(1, larger(largest(q->x0, m->nq, 0), largest(q->x_ref, m->nq, 0)));
+  const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(2.220446049250313e-16) <= size);
+  c->state[LG_PLANNED] = is_lost ? -1 : 1;
+  if (is_lost) return LG_UNSOLVED;
   if (!is_step && !(v->defect <= o->acceptable)) return LG_UNSOLVED;
   if (status == LG_INFEASIBLE) return LG_EXCEEDED;
   return v->worst > o->acceptable ? LG_UNSOLVED : LG_OK;
@@ -197,7 +202,7 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   const int is_gain = !has_last || (!is_last && o->jump * v.cost < last.cost);
   usual(c, larger(v.cost, is_gain ? 0 : going_on), 0);
   tell(c, status, &v, 0);
-  return judged(o, c, status, &v, 0);
+  return judged(m, q, o, c, status, &v, 0);
 }
 
 /* Real-time steps from the plan, with further ones no more than are left. */
@@ -354,7 +359,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
   }
   status = certified(m, q, o, c, status, &found);
   tell(c, status, &found, 1);
-  return judged(o, c, status, &found, 1);
+  return judged(m, q, o, c, status, &found, 1);
 }
 
 /* What a plan begins with. */
