@@ -232,6 +232,20 @@ def test_a_plan_of_other_inputs_is_a_guess(name, other):
         plan(name, (0.0,)).solve([0.0, 0.0], guess=guess)
 
 
+def test_blocks_of_one_step_are_held_inputs():
+    """They had no inputs that say when blocks begin, and ended in an error of Python."""
+    stop = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
+    costs = [
+        PhasedProblem(
+            Phase(cart(0.0), 8, (0.5, 5.0), R=R, bounds=stop, blocks=blocks), time_weight=1
+        )
+        .solve([0.0, 0.0])
+        .cost
+        for blocks in (None, 1)
+    ]
+    assert costs[0] == costs[1]
+
+
 def test_what_such_phases_cannot_do_is_refused():
     with pytest.raises(ValueError, match="blocks of phase 'phase0' hold inputs, and hold='first'"):
         PhasedProblem(Phase(cart(0.0), 4, 1.0, blocks=2), hold="first")
