@@ -9,8 +9,10 @@ import numpy as np
 
 from ..codegen._internal import check_shape
 from ..systems import System, Trajectory
+from ..systems._internal import step_residuals
 from ._bounds import place_text
 from ._outcome import Ends, TranscriptionError
+from ._parts import parts_of
 from ._phase import Phase
 from ._phased_solution import PhasedSolution
 from ._phases import PhasedProblem
@@ -21,6 +23,8 @@ from ._solution import DERIVED, OptimalSolution
 # mean density that a step has at least.
 MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 10, 4000, 4.0, 0.1
 MOST_FAILURES = 2  # solves one after the other that end without a plan
+# Steps in place of one that does not solve its equations: the others are not at fault.
+MORE_OF_MISSED = 8.0
 # A grid is made for this share of the error that is allowed.
 AIM = 0.5
 
@@ -48,10 +52,14 @@ def refined(
         error = found.transcription_error()
         off, beyond = _off(found, error), error.violations_of_steps
         is_met = bool(off.sum() <= tolerance and beyond.max(initial=0.0) <= tolerance)
-        rounds, failures = rounds + 1, 0 if found.is_success else failures + 1
+        missed = np.zeros(len(off), bool) if found.is_success else _missed(found)
+        rounds += 1
+        failures = 0 if found.is_success else failures + (not missed.any())
         if is_met or ends.is_asked or _is_last(rounds, failures, off):
             break
         wanted = _wanted(off, beyond, tolerance, failures)
+        if missed.any():
+            wanted = np.where(missed, MORE_OF_MISSED, 1.0)
         finer = (_finer_phases if is_phased else _finer_problem)(finer, found, error, wanted)
         start: dict[str, Any] = {}
         if found.is_success and is_phased:
@@ -65,6 +73,17 @@ def refined(
     if is_phased:
         return replace(found, solution=found.solution._with_message(text))
     return found._with_message(text)
+
+
+def _missed(found: OptimalSolution | PhasedSolution) -> np.ndarray:
+    """Which steps do not solve their equations."""
+    missed = []
+    for part in parts_of(found):
+        nodes, problem = part.nodes, part.problem
+        at = nodes.t[:-1], nodes.x[:-1], nodes.u, part.setting.p[: part.system.n_parameters]
+        residual = step_residuals(part.system, problem.method, problem.substeps, *at, problem.steps)
+        missed.append(~(residual <= 1))
+    return np.concatenate(missed)
 
 
 def _finer_problem(

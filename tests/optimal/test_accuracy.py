@@ -20,8 +20,10 @@ from lgcontrol.optimal import (
     Rates,
     Residual,
     Sphere,
+    _refine,
     keep_out,
 )
+from lgcontrol.optimal._parts import parts_of
 from lgcontrol.optimal._solution import DERIVED
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, Parameter, System
@@ -74,10 +76,22 @@ def test_nodes_go_where_they_are_needed():
 
 
 @pytest.mark.thorough
-def test_ten_thousand_seconds_are_solved_to_a_thousandth():
-    found = hypersensitive(10_000.0, 100).solve([START], refine=1e-3)
+@pytest.mark.parametrize(("seconds", "steps"), [(1000.0, 10), (10_000.0, 100)])
+def test_long_times_are_solved_to_a_thousandth(seconds, steps):
+    found = hypersensitive(seconds, steps).solve([START], refine=1e-3)
     assert found.is_success
     assert abs(found.cost / least_cost() - 1) < 1e-3
+
+
+def test_steps_that_do_not_solve_their_equations_are_divided_and_no_others(monkeypatch):
+    """Five of Newton's steps end a step of 100 s of ``ẋ = u − x³`` at rest, not one from 50."""
+    found = hypersensitive(1000.0, 10)._solved([START], max_iterations=1)
+    (part,) = parts_of(found)
+    x = np.zeros((11, 1))
+    x[3] = 50.0
+    far = part._replace(nodes=Nodes(found.t, x, np.zeros((10, 1))))
+    monkeypatch.setattr(_refine, "parts_of", lambda found: [far])
+    assert np.flatnonzero(_refine._missed(found)).tolist() == [3]
 
 
 def test_a_refinement_that_ends_early_says_so(monkeypatch):
