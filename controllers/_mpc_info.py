@@ -178,6 +178,7 @@ def bounded_with_units(
 
 def lost_plan(found: OptimalSolution) -> str:
     """What there is to say of a plan that leads nowhere, behind which the next one begins anew."""
-    defect = float(found.iterations[-1].defect)
+    tried = found.iterations  # of a saved plan none are known
+    defect = float(tried[-1].defect if tried else found.defect)
     told = lost(defect, found.x[0], found.reference.x[0])
     return told or (found.message if found.status is SolveStatus.FAILED else "")
