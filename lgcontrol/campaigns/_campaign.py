@@ -121,7 +121,7 @@ class Campaign:
             scheduler of ``dask.distributed``, or its client (extra ``cluster``); or anything with
             ``submit``, such as an executor of `concurrent.futures`.
         store : path-like, optional
-            SQLite file, to which outcomes are written in chunks of about 0.3 s; in memory if left
+            SQLite file, to which outcomes are written in chunks of about 0.6 s; in memory if left
             out.
         trajectories : {"none", "failed", "all"}
             Whole runs that are kept beside the store.

@@ -1,6 +1,6 @@
 """Cases on executors: few in flight, none lost with a worker, none blamed before it ran alone.
 
-Cases travel in chunks of 0.3 s: what a hand-over costs is that of many cases.
+Cases travel in chunks of 0.6 s: what a hand-over costs is that of many cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._sampling import Case
 
 PER_WORKER = 2  # chunks in flight
 FOREIGN = 64  # chunks in flight on an executor that does not say how many workers it has
-CHUNK = 0.3  # s that a chunk takes, about: what a killed worker has to repeat
+CHUNK = 0.6  # s that a chunk takes, about: what a killed worker has to repeat
 MOST_CASES = 100  # of a chunk
 ALONE = 3  # times that a case must take its process with it, alone, to be set aside
 MOST_STARTS = 10  # processes that may die before one answers

@@ -510,16 +510,16 @@ def test_numbers_of_chunks_in_flight_are_bounded(monkeypatch):
     assert executor.most == 4
 
 
-def test_chunks_take_0_3_s_and_are_small_at_the_end():
+def test_chunks_take_0_6_s_and_are_small_at_the_end():
     size = ChunkSize(4)
     assert size.of(1000) == 1
     outcome = CaseOutcome(CaseStatus.COMPLETED, True, "", {}, seconds=0.01)
     size.learn([dataclasses.replace(outcome, seconds=9.0)])  # it compiled
     assert size.of(1000) == 1
     size.learn([outcome])
-    assert [size.of(left) for left in (1000, 40, 20, 3)] == [30, 10, 5, 1]
+    assert [size.of(left) for left in (1000, 40, 20, 3)] == [60, 10, 5, 1]
     size.learn([dataclasses.replace(outcome, seconds=0.03)] * 9)
-    assert size.of(1000) == 10
+    assert size.of(1000) == 21
 
 
 def test_the_command_runs_and_resumes(tmp_path, capsys, monkeypatch):
