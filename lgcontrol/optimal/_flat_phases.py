@@ -42,8 +42,8 @@ class FlatPhases:
 
     Its state has the motion of each group that phases move on, then the free durations, then the
     first state of a loop. A motion waits until its phase begins, and stays where that ends.
-    `starts` are the first nodes of the phases, and the last of all; `own` the places of their
-    states, `used` which of `inputs` are theirs, `points` what their errors and efforts are of.
+    `starts` are the first nodes of the phases, and the last of all. `own` are the places of their
+    states, `used` tells which of `inputs` are theirs, and `points` what errors and efforts are of.
     `is_open`: a part of the first state is found.
     """
 
@@ -220,7 +220,7 @@ class FlatPhases:
     def points_within(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[tuple[float, Any, Any]]:
         """Weight, time and state of the points at which integrals over a step are taken.
 
-        Those of the step that is taken: phases of the same system share it.
+        The step is that of the problem: phases of the same system share it.
         """
         if self.quadrature == "left":
             return [(1.0, self.time(i, t, x), self.begun(i, t, x, u, p))]

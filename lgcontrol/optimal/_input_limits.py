@@ -48,9 +48,9 @@ class ControlBox(NamedTuple):
 class InputLimits:
     """Hard limits of controls, of the system and of bounds, that are the same at all times.
 
-    Of several the tightest counts. If a lower limit exceeds an upper one, which parameters may
-    bring about, both are the value between them, or the next one that the system allows. Limits of
-    the last parameters stay: loops ask in every call.
+    Of several the tightest counts. Parameters may bring a lower limit above an upper one. Both are
+    the value between them then, or the next one that the system allows. Limits of the last
+    parameters stay: loops ask in every call.
     """
 
     def __init__(

@@ -32,10 +32,10 @@ KINDS = {"zero": "plain", "first": "linear", AT_POINTS: "points"}
 class InputView:
     """States, inputs and terms of a system in those of one with other controls, and back.
 
-    `kind`: "plain" where nothing changes, "rates" of inputs that are `held` for a time in s,
-    "linear" in each step, held in "blocks", or polynomials through their values at the "points" of
-    a collocation method. `may` (N, m) is 1 in steps in which a control in blocks may change.
-    States of the other system end with so many inputs `beside` them.
+    `kind` is "plain" where nothing changes, or "rates" of inputs that are `held` for a time in s.
+    "linear" inputs are so in each step, "blocks" hold them, and "points" are the values of their
+    polynomials in a collocation method. `may` (N, m) is 1 in steps in which a control in blocks may
+    change. States of the other system end with so many inputs `beside` them.
     """
 
     def __init__(

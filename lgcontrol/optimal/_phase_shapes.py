@@ -61,7 +61,7 @@ class PhaseShape:
 
     @property
     def kind(self) -> str:
-        """That of the view."""
+        """How the view holds inputs."""
         return self.view.kind
 
     def _beside(self, Q: Any, R: np.ndarray | None) -> np.ndarray | None:

@@ -196,8 +196,8 @@ class OptimalSolution(Result):
     ) -> OptimalSolution:
         """The solution for another start, other parameters or another reference, to first order.
 
-        A guess for `solve`, which goes on from it with its multipliers; its status is that of the
-        solution it is predicted from. Active limits stay active, see `sensitivities`.
+        A guess for `solve`, which goes on from it with its multipliers. Its status is that of this
+        solution. Active limits stay active, see `sensitivities`.
 
         Parameters
         ----------

@@ -41,8 +41,8 @@ class StageFunctions(NamedTuple):
     """What a transcription evaluates.
 
     `stage` is ``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → cost, gap, rows, A, B, g, H, G``; g, H
-    and G belong to error coordinates of x, then controls. `around` has the step's end given, and
-    ``C`` in place of A and B: those are C times those of the step; it is None unless `composes`.
+    and G belong to error coordinates of x, then controls. `around` is None unless `composes`. It
+    has the step's end given, and ``C`` in place of A and B, which are C times those of the step.
     `terminal` is ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last
     error. Of `…_values` the results are those without derivatives. `…_terms` have the results
     ``error_pull, r, pull, other``: the cost is ``½ error_pullᵀ error + ½ pullᵀ r + other``, and

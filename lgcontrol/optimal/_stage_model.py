@@ -52,7 +52,7 @@ class Expansion(NamedTuple):
 
     Shapes: gaps (N, n), rows (N + 1, rows), A (N, n, n), B (N, n, m). Gradient g (N, n + m) and
     Hessian H of the cost, derivatives G (N, rows, n + m) of the rows are by tangent vectors of the
-    state, then controls. Those of the end are (n,), (n, n), (rows, n).
+    state, then controls. At the end they are (n,), (n, n), (rows, n).
     """
 
     cost: float

@@ -55,7 +55,7 @@ class ConstraintForm(NamedTuple):
     ----------
     active : ndarray of bool, shape (N + 1, na)
     relaxed : ndarray of bool, shape (N + 1, na)
-        Those of them that have an excess.
+        Active rows that may be exceeded.
     w1, w2, v : ndarray, shape (N + 1, na)
         The penalty is ``w1 e + ½ w2 e² + v s``.
     """
