@@ -116,10 +116,9 @@ def static_law(
             controller.info = ControlInfo(CallStatus.SATURATED if told[-1] else CallStatus.OK)
 
     def columns(told: np.ndarray, elapsed: np.ndarray) -> dict[str, np.ndarray]:
-        count = len(told)
-        words = np.where(told[:, -1] > 0, str(CallStatus.SATURATED), str(CallStatus.OK))
-        if not told[:, -1].any():
-            words = words.astype(f"U{len(str(CallStatus.OK))}")
+        count, words = len(told), np.full(len(told), str(CallStatus.OK))
+        if told[:, -1].any():
+            words = np.where(told[:, -1] > 0, str(CallStatus.SATURATED), words)
         return {"status": words, "solve_time": np.zeros(count), "message": np.full(count, "")}
 
     values, goal = controller._values, controller.reference

@@ -647,7 +647,7 @@ class CompiledLoop(RunLoop):
             loop.set(law=0)
             return
         arrays = [np.ascontiguousarray(rows[name], dtype=float) for name in self._frame.tables]
-        loop.put("table_rows", [array.ctypes.data for array in arrays], np.int64)
+        loop.put("table_rows", [address_of(array) for array in arrays], np.int64)
         steps = [array[0].size if len(array) > 1 else 0 for array in arrays]
         loop.put("table_steps", steps, np.int64)
         self._rows = arrays
@@ -764,7 +764,7 @@ def _tick(tick: float) -> int:
 
 def _in_order(counts: np.ndarray, firsts: np.ndarray) -> dict[int, int]:
     """Counts of statuses in the order in which they came, which begin anew."""
-    found = sorted(np.flatnonzero(counts).tolist(), key=lambda status: firsts[status])
+    found = sorted(counts.nonzero()[0].tolist(), key=firsts.__getitem__)
     made = {status: int(counts[status]) for status in found}
     counts[:] = 0
     return made

@@ -19,7 +19,10 @@ def stream(seed: int, *names: str) -> np.random.Generator:
     >>> float(stream(1, "sensor", "gps").normal()) == float(stream(1, "sensor", "gps").normal())
     True
     """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_key(names)))
+    # The words of ``SeedSequence(seed, spawn_key=_key(names))``, which takes longer for them.
+    words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(128, seed.bit_length()), 32)]
+    entropy = np.array([*words, *_key(names)], dtype=np.uint32)
+    return np.random.default_rng(np.random.SeedSequence(entropy))
 
 
 @lru_cache(maxsize=256)

@@ -34,9 +34,8 @@ class SimulatedSensor:
             raise ValueError(f"sensor {sensor.name!r} needs dt, the sample time in s")
         self.times = Times(f"sensor {sensor.name!r}", sensor.dt, sensor.offset, sensor.delay)
         self._bound: BoundSensor = sensor.bind(plant)
-        shape, bias = (self.group.dim,), np.asarray(sensor.bias)
-        bias = np.broadcast_to(bias, shape) if bias.shape == () else bias
-        self._bias = check_shape(f"bias of sensor {sensor.name!r}", bias, shape)
+        shape = (self.group.dim,) if np.ndim(sensor.bias) else ()
+        self._bias = check_shape(f"bias of sensor {sensor.name!r}", sensor.bias, shape)
         self._noise = stream(seed, "sensor", sensor.name)
         self._last: np.ndarray | None = None
         self._losses = stream(seed, "dropout", sensor.name) if sensor.dropout else None
@@ -70,13 +69,13 @@ class SimulatedSensor:
         return drawn
 
     def draw(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The next errors, shape (count, dim), and the chances of losses, of `measure`."""
-        L = self._bound.noise_factor
-        if self.sensor.correlation_time or np.count_nonzero(L - np.diag(np.diagonal(L))):
+        """The next errors of `measure`, shape (count, dim); draws, a loss where below `dropout`."""
+        deviations = self._bound.deviations
+        if self.sensor.correlation_time or deviations is None:
             errors = np.array([self._error() for _ in range(count)]).reshape(count, -1)
         else:  # the same numbers, all at once
-            errors = np.diagonal(L) * self._noise.normal(size=(count, self.group.dim))
-        chances = np.ones(count) if self._losses is None else self._losses.random(count)
+            errors = deviations * self._noise.normal(size=(count, self.group.dim))
+        chances = np.zeros(count) if self._losses is None else self._losses.random(count)
         return self._bias + errors, chances
 
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:

@@ -290,6 +290,12 @@ class BoundSensor:
         return self.noise_factor @ self.noise_factor.T
 
     @cached_property
+    def deviations(self) -> np.ndarray | None:
+        """Deviations of the entries of an error, (dim,); None where these are not independent."""
+        deviations = np.diagonal(self.noise_factor)
+        return None if np.any(self.noise_factor - np.diag(deviations)) else deviations
+
+    @cached_property
     def derivatives(self) -> ModelFunction:
         """``(t, x, u, p) → y, C, D``: ``minus(y, ȳ) = C z + D δu`` to first order.
 

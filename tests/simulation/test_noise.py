@@ -6,6 +6,7 @@ import pytest
 
 from lgcontrol.groups import SO3, Rn
 from lgcontrol.simulation import HeldNoise, InputSignal, WhiteNoise, simulate
+from lgcontrol.simulation._random import _key, stream
 from lgcontrol.systems import Input, Sensor, System
 
 from ._plants import Feedback, cart, drone
@@ -115,6 +116,27 @@ def test_sources_do_not_disturb_each_other():
     assert alone["gps"] == both["gps"]
     assert wind_alone == wind_both
     assert both["imu"][:5] != both["gps"][:5]
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**32 + 1, 2**128 - 1, 2**130 + 5])
+def test_a_stream_is_spawned_from_its_seed(seed):
+    known = np.random.SeedSequence(seed, spawn_key=_key(("sensor", "gps")))
+    expected = np.random.default_rng(known).integers(2**63, size=4)
+    assert stream(seed, "sensor", "gps").integers(2**63, size=4).tolist() == expected.tolist()
+
+
+def test_a_bias_that_changes_between_runs_is_seen():
+    bias = np.zeros(2)
+
+    def run(bias):
+        sensor = Sensor("all", dt=0.1, std_discrete=0.1, bias=bias)
+        return lambda: simulate(cart(), x0=[0, 0], seconds=1, sensors=[sensor]).measurements["all"]
+
+    again = run(bias)
+    first = again().y
+    bias[:] = 3.0, -2.0
+    np.testing.assert_array_equal(again().y, run([3.0, -2.0])().y)
+    np.testing.assert_allclose(again().y - first, np.tile(bias, (len(first), 1)), atol=1e-12)
 
 
 def test_two_sources_of_one_kind_on_one_input_are_independent():

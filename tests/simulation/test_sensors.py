@@ -127,7 +127,7 @@ def test_sensors_of_parts_need_an_estimator_to_close_the_loop():
          r"'a' has shape \(3,\), expected \(2,\)"),
         (lambda: Sensor("a", dt=0.1, std_discrete=-1.0), ValueError, "must not be negative"),
         (lambda: Sensor("a", dt=0.1, density=[np.nan, 0]), ValueError, "density of sensor 'a'"),
-        (lambda: Sensor("a", dt=0.1, bias="big"), TypeError, "bias of sensor 'a' must be an array"),
+        (lambda: Sensor("a", dt=0.1, bias="big"), TypeError, "bias of sensor 'a' must be a number"),
         (lambda: Sensor("a", dt=0.1, dropout=1.2), ValueError, "from 0 to 1, got 1.2"),
         (lambda: Sensor("", dt=0.1), ValueError, "names must be non-empty text, got ''"),
         (lambda: "gps", TypeError, r"must be a list of Sensor, as in sensors=\[Sensor"),
