@@ -99,7 +99,7 @@ class EKF(Filter):
     def _variances(self, z: np.ndarray) -> np.ndarray:
         if self.square_root or self.error != "left":
             return super()._variances(z)
-        return z[..., self.layout.diagonal]
+        return z.take(self.layout.diagonal, axis=-1)
 
     def _lower(self, P: np.ndarray) -> np.ndarray:
         if not self.square_root:

@@ -71,7 +71,7 @@ class FilterColumn:
     def pack(self, x: Any, lower: Any, inputs: Any, rejections: float = 0.0) -> np.ndarray:
         """Column of NumPy parts, of the matrix its lower triangle; gates are as wide as stated."""
         rows, columns = self.places
-        gates = np.repeat([rejections, 1.0], self.sensors)
+        gates = self.sensors * [rejections] + self.sensors * [1.0]
         return np.concatenate([x, np.asarray(lower)[rows, columns], gates, inputs])
 
     def unpack(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from math import gcd, inf, isfinite, lcm
 from typing import Generic, TypeVar
@@ -76,13 +76,14 @@ class Times:
         for key in ("offset", "delay"):
             check_time(f"{key} of {self.what}", getattr(self, key))
 
+    @cached_property
     def named(self) -> list[tuple[str, float]]:
         """All times with their names, for the clock."""
         return [(f"{key} of {self.what}", getattr(self, key)) for key in ("dt", "offset", "delay")]
 
     def on(self, clock: Clock) -> Timing:
         """The same in ticks."""
-        return Timing(*(clock.ticks(name, value) if value else 0 for name, value in self.named()))
+        return Timing(*(clock.ticks(name, value) if value else 0 for name, value in self.named))
 
 
 @dataclass(frozen=True)

@@ -625,7 +625,6 @@ class CompiledLoop(RunLoop):
             self._unload_filter()
         stage = self.run.stages[0]
         self._call(0, stage, self.run.reference)
-        self._loop.arrays["call_here"][self._loop.struct.calls] = 0
 
     def _on_told(self) -> None:
         assert isinstance(self._law, KernelLaw)

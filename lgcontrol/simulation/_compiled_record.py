@@ -62,8 +62,10 @@ class CompiledRecord:
         self.tell(info)
 
     def tell(self, info: object) -> None:
-        """Keep what the controller says of this call."""
-        self.infos[self._loop.struct.calls] = {} if info is None else plain_values(info)
+        """Keep what the controller says of this call, which is none of the loop's own then."""
+        call = self._loop.struct.calls
+        self.infos[call] = {} if info is None else plain_values(info)
+        self._loop.arrays["call_here"][call] = 0
 
     def finish(self, status: RunStatus, message: str, execution: str) -> SimulationResult:
         """Everything as arrays; the input of an interval that was not finished is left out."""
@@ -123,9 +125,7 @@ class CompiledRecord:
             info: dict[str, np.ndarray] = {"call_time": elapsed} if n else {}
             if n and not sees_all:
                 info["measurement_age"] = age
-            is_own = here != 0
-            is_own[[*infos]] = False
-            own = np.flatnonzero(is_own)
+            own = here.nonzero()[0]
             columns: Mapping[str, np.ndarray] = {}
             if own.size and law is not None:
                 columns = law.columns(told[own], elapsed[own])

@@ -270,7 +270,7 @@ class Disturbances:
 
     def times(self) -> list[tuple[str, float]]:
         """All times that must fall on ticks, with what they are."""
-        found = [entry for _, times, _ in self._periodic for entry in times.named()]
+        found = [entry for _, times, _ in self._periodic for entry in times.named]
         for pulse in self._pulses:
             found.append(("start of a Pulse", pulse.start))
             if pulse.duration != inf:

@@ -251,7 +251,7 @@ def simulate(
     elif not stages or parameters.functions:
         record_dt = dt or (plant.dt if plant.is_discrete else max_step or FIXED_STEP)
     times = [("seconds", seconds), *pushes.times()]
-    times += [time for part in (*stages, *bound) for time in part.times.named()]
+    times += [time for part in (*stages, *bound) for time in part.times.named]
     times += [] if record_dt is None else [("record_dt", record_dt)]
     check_step_count(seconds, times, max_step)
     clock = make_clock(plant, times)
