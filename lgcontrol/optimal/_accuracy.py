@@ -14,7 +14,7 @@ from ..systems import System
 from ._between import Between, mapped
 from ._bounds import ALONG
 from ._outcome import TranscriptionError, Violation
-from ._parts import PlanPart, flat_of, parts_of
+from ._parts import PlanPart, as_solved, flat_of, parts_of
 from ._phased_solution import PhasedSolution
 from ._problem import OptimalControlProblem
 from ._solution import DERIVED, OptimalSolution
@@ -42,9 +42,7 @@ def transcription_error(
     """See `OptimalSolution.transcription_error` and that of `PhasedSolution`."""
     if isinstance(found, PhasedSolution):
         return _of_parts(found, tolerance)
-    stated, solution = found, found
-    if stated.problem.hold != "zero":  # controls are rates, and the state ends with the inputs
-        solution = stated._inner or stated
+    stated, solution = found, as_solved(found)
     error = _of_parts(solution, tolerance)
     if stated is solution:
         return error
@@ -210,9 +208,7 @@ def motion_between(
 
     Of phases, those that are `used`, on one group. A step that ends off the next node counts, too.
     """
-    solved: Any = found
-    if isinstance(found, OptimalSolution) and found.problem.hold != "zero":
-        solved = found._inner or found  # whose states end with the inputs
+    solved = as_solved(found)  # whose states may end with the inputs
     if flat_of(solved)._setting is None:
         return None
     parts = [part for part in parts_of(solved) if part.name in used]

@@ -58,6 +58,13 @@ def flat_of(found: OptimalSolution | PhasedSolution) -> OptimalSolution:
     return found.solution if isinstance(found, PhasedSolution) else found
 
 
+def as_solved(found: Any) -> Any:
+    """A plan with the controls that were solved for: rates, or values at collocation points."""
+    if isinstance(found, OptimalSolution) and found.problem.hold != "zero":
+        return found._inner or found
+    return found
+
+
 def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False) -> list[PlanPart]:
     """Parts of a plan, without phases that vanished; without costs in a tenth of the time."""
     prices, setting = prices_of(flat_of(found)), flat_of(found)._setting

@@ -118,11 +118,12 @@ class PhaseShape:
         group, inputs, hold = system.state, system.inputs, view.hold
         if self.kind == "plain":
             return Trajectory(group, t, x, u, inputs=inputs)
-        if len(t) == 1:  # it vanished
-            full, hold = self.point.u[None].copy(), "first"
-            full[:, view.controls] = x[:, view.nq :] if view.beside else full[:, view.controls]
-            return Trajectory.unchecked(group, t, x[:, : view.nq], full, inputs, hold)
-        t, x, values = view.values(t, x, u, p[: system.n_parameters], np.diff(t))
         lower, upper = (each[view.controls] for each in system.input_bounds)
+        if len(t) == 1:  # it vanished
+            full = self.point.u[None].copy()
+            if view.beside:
+                full[:, view.controls] = np.clip(x[:, view.nq :], lower, upper)
+            return Trajectory.unchecked(group, t, x[:, : view.nq], full, inputs, "first")
+        t, x, values = view.values(t, x, u, p[: system.n_parameters], np.diff(t))
         full = view.all_inputs(np.clip(values, lower, upper), u)
         return Trajectory.unchecked(group, t, x, full, inputs, hold)

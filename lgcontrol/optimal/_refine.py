@@ -12,7 +12,7 @@ from ..systems import System, Trajectory
 from ..systems._internal import step_residuals
 from ._bounds import place_text
 from ._outcome import Ends, TranscriptionError
-from ._parts import parts_of
+from ._parts import as_solved, parts_of
 from ._phase import Phase
 from ._phased_solution import PhasedSolution
 from ._phases import PhasedProblem
@@ -78,7 +78,7 @@ def refined(
 def _missed(found: OptimalSolution | PhasedSolution) -> np.ndarray:
     """Which steps do not solve their equations."""
     missed = []
-    for part in parts_of(found):
+    for part in parts_of(as_solved(found)):
         nodes, problem = part.nodes, part.problem
         at = nodes.t[:-1], nodes.x[:-1], nodes.u, part.setting.p[: part.system.n_parameters]
         residual = step_residuals(part.system, problem.method, problem.substeps, *at, problem.steps)

@@ -5,7 +5,7 @@ The file of the problem imports this one, and so here a problem has no type of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -271,7 +271,7 @@ class OptimalSolution(Result):
         )
 
 
-def drawn(found: Any, name: str, inputs: Iterable[Any], **own: Any) -> Any:
+def drawn(found: Any, name: str, inputs: Collection[Any], **own: Any) -> Any:
     """What `plot_run` draws of a plan, with its inputs; `own` are times, states and the like."""
     return SimpleNamespace(
         name=name, input_names=tuple(entry.name for entry in inputs),

@@ -94,6 +94,15 @@ def test_steps_that_do_not_solve_their_equations_are_divided_and_no_others(monke
     assert np.flatnonzero(_refine._missed(found)).tolist() == [3]
 
 
+@pytest.mark.parametrize("hold", ["first", "collocation"])
+def test_failed_steps_are_found_where_inputs_vary_in_them(hold):
+    """The two ends, where states move: the middle rests."""
+    coarse = hypersensitive(1000.0, 10, hold=hold, method="radau_iia5")
+    missed = _refine._missed(coarse._solved([START], max_iterations=1))
+    assert missed.shape == (10,)
+    assert missed[0] and missed[-1] and not missed[3:7].any()
+
+
 def test_a_refinement_that_ends_early_says_so(monkeypatch):
     monkeypatch.setattr("lgcontrol.optimal._refine.MOST_NODES", 100)
     found = hypersensitive(50.0, 100).solve([START], refine=1e-6, guess="rest")
