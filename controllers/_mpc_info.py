@@ -79,8 +79,8 @@ class MPCInfo(ControlInfo):
     def of(cls, solution: OptimalSolution, seconds: float, restart: str = "") -> MPCInfo:
         """What a solution means for the call."""
         violations, defect = solution.violations, float(solution.iterations[-1].defect)
-        is_lost = lost_plan(solution)
-        if is_lost:
+        told = lost_plan(solution)
+        if told:
             status = CallStatus.UNSOLVED
         elif solution.defect > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # not dynamically feasible, however it ended
@@ -93,7 +93,7 @@ class MPCInfo(ControlInfo):
         made = object.__new__(cls)  # setting them one by one takes three times as long
         made.__dict__.update(
             status=status, solve_time=seconds,
-            message="" if status is CallStatus.OK else is_lost or solution.message,
+            message="" if status is CallStatus.OK else told or solution.message,
             iterations=solution.iterations[-1].number, cost=float(solution.cost),
             qp_time=solution.times.get("qp", 0.0), solve=solution.status, restart=restart,
             defect=defect,
@@ -181,4 +181,6 @@ def lost_plan(found: OptimalSolution) -> str:
     tried = found.iterations  # of a saved plan none are known
     defect = float(tried[-1].defect if tried else found.defect)
     told = lost(defect, found.x[0], found.reference.x[0])
-    return told or (found.message if found.status is SolveStatus.FAILED else "")
+    if told or found.status is not SolveStatus.FAILED:
+        return told
+    return found.message or "the plan leads nowhere"

@@ -19,7 +19,7 @@ from lgcontrol.optimal._internal import queue_size, recalled
 
 from ._lqr import EARLY
 from ._mpc_delay import Sent
-from ._mpc_info import MPCInfo
+from ._mpc_info import MPCInfo, lost_plan
 from ._steady_disturbance import DisturbanceEstimate
 
 # Why the next plan is to begin anew, by number.
@@ -140,8 +140,11 @@ def state_of(mpc: Any) -> Plan:
     """The state of an MPC between two calls."""
     loop, layout = mpc._loop, state_layout(mpc)
     found, usual, due = loop.plan
+    status = np.nan
+    if found is not None:  # defects are no part of a state
+        status = STATUSES.index(SolveStatus.FAILED if lost_plan(found) else found.status)
     parts: dict[str, Any] = {
-        "status": np.nan if found is None else STATUSES.index(found.status),
+        "status": status,
         "substeps": mpc.problem.substeps, "clock": mpc._time,
         "recent_cost": usual.recent, "largest_cost": usual.largest, "cause": CAUSES.index(due),
         "certified": usual.certified,

@@ -756,13 +756,19 @@ def test_a_plan_that_has_diverged_is_not_ok(policy):
     set_compile_policy(policy)
     try:
         mpc = MPC(reactor, 10, 0.1, Q=[1.0, 1e-2], R=1e-3, reference=[0.5, 350.0], method="rk4")
-        found = []
+        found, state = [], None
         for k, x in enumerate(([0.5, 350.0], [1.0, 450.0], [1e3, 500.0], [0.5, 350.0])):
             u = mpc(0.1 * k, x)
             assert 280 <= u[0] <= 370
             found.append(mpc.info)
+            state = mpc.state if k == 2 else state
+        resumed = mpc.another()
+        resumed.reset(state)
+        again = resumed(0.3, x)
     finally:
         set_compile_policy("auto")
+    np.testing.assert_allclose(again, u, rtol=1e-9)
+    assert resumed.info.status is CallStatus.OK
     assert [found[0].status, found[3].status] == [CallStatus.OK] * 2
     lost = [one for one in found if not one.defect < 1e10]
     assert lost and all(one.status is CallStatus.UNSOLVED for one in lost)
