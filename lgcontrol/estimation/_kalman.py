@@ -153,14 +153,15 @@ class EKF(Filter):
         """
         x, p, R = seen.x, seen.p, seen.R
         nu, C = self._residual(seen)
-        goal, pull = _gauss_newton(P, C, R, nu)
+        pull = _pull(P, C, R, nu)
         if self.iterations == 1 or self._is_affine(seen.bound):
-            return nu, C, goal
+            return nu, C, P @ pull
         # the pull is P⁻¹ d, which needs no inverse of P
-        d, held = 0 * goal, 0 * pull
+        held = 0 * pull
         cost, length = whiten(R, nu).squared, ca.SX(1)
         for _ in range(self.iterations - 1):
-            d_next, held_next = d + length * (goal - d), held + length * (pull - held)
+            held_next = held + length * (pull - held)
+            d_next = P @ held_next
             x_next = self._errors.retracted(x, d_next, p)
             nu_next, C_next = self._residual(seen._replace(x=x_next))
             cost_next = ca.dot(d_next, held_next) + whiten(R, nu_next).squared
@@ -168,19 +169,19 @@ class EKF(Filter):
             C_next = C_next @ self._errors.reset_jacobian(x, d_next, p)
             nu_next = nu_next + C_next @ d_next
             is_worse = cost_next > cost * (1 + COST_ROUNDING)
-            d, held, cost, nu, C = (
+            held, cost, nu, C = (
                 ca.if_else(is_worse, old, new)
-                for old, new in (
-                    (d, d_next), (held, held_next), (cost, cost_next), (nu, nu_next), (C, C_next),
-                )
-            )  # fmt: skip
+                for old, new in ((held, held_next), (cost, cost_next), (nu, nu_next), (C, C_next))
+            )
             length = ca.if_else(is_worse, SHORTER_STEP * length, 1.0)
-            goal, pull = _gauss_newton(P, C, R, nu)
-        d_next, held_next = d + length * (goal - d), held + length * (pull - held)
+            pull = _pull(P, C, R, nu)
+        held_next = held + length * (pull - held)
+        d_next = P @ held_next
         x_next = self._errors.retracted(x, d_next, p)
         nu_next = self._residual(seen._replace(x=x_next))[0]
         cost_next = ca.dot(d_next, held_next) + whiten(R, nu_next).squared
-        return nu, C, ca.if_else(cost_next > cost * (1 + COST_ROUNDING), d, d_next)
+        is_worse = cost_next > cost * (1 + COST_ROUNDING)
+        return nu, C, P @ ca.if_else(is_worse, held, held_next)
 
     def _is_affine(self, bound: BoundSensor) -> bool:
         """Whether the innovation is affine in d, so that one round is exact."""
@@ -214,11 +215,9 @@ class EKF(Filter):
         return x_next, congruence(keep, P) + K @ R @ K.T
 
 
-def _gauss_newton(P: Value, C: Value, R: Value, nu: Value) -> tuple[Value, Value]:
-    """Correction ``K ν``, and ``P⁻¹`` times it."""
-    PC = P @ C.T
-    white = solve_symmetric(C @ PC + R, nu)
-    return PC @ white, C.T @ white
+def _pull(P: Value, C: Value, R: Value, nu: Value) -> Value:
+    """``P⁻¹ K ν``, where ``K ν`` is the correction."""
+    return C.T @ solve_symmetric(C @ (P @ C.T) + R, nu)
 
 
 class UKF(Filter):
