@@ -234,7 +234,7 @@ class OptimalSolution(Result):
         return made
 
     def plot(self, **options: Any) -> Figure:
-        """Plot states, inputs and what is bounded over time, the reference dashed.
+        """Plot states, inputs and what is bounded over time, a reference that was given dashed.
 
         If steps end visibly elsewhere than at the next node, thin lines are the motion of each step
         from its first node.
@@ -256,9 +256,12 @@ class OptimalSolution(Result):
             )
             for name, (values, lower, upper) in kept.items()
         }
+        goal = self.reference.x
+        is_given = "reference" not in self.problem._automatic or (goal != system.home).any()
         run = drawn(
             self, system.name, system.inputs, group=system.state, t=self.t, x=self.x, u=self.u,
-            bounds=bounds, input_bounds=np.array(system.input_bounds), reference=self.reference.x,
+            bounds=bounds, input_bounds=np.array(system.input_bounds),
+            reference=goal if is_given else None,
             between=DERIVED["motion_between"](self), hold=self.trajectory.hold,
         )  # fmt: skip
         return plot_run(run, **options)

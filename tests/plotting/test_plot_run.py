@@ -589,6 +589,15 @@ def test_clearances_have_a_unit():
     assert ax.get_ylabel() == "[m]"
 
 
+def test_a_plan_without_a_reference_shows_none():
+    cart = corridor().system
+    still = [Bound("v", 300.0, 300.0, at="terminal")]
+    free = OptimalControlProblem(cart, 3, 0.2, Q=0.0, terminal=0.0, bounds=[*still, Bound("x", 9)])
+    assert key(free.solve([10.0, 300.0]).plot()) == "dotted: limits"
+    given = free.with_arguments(reference=[0.0, 0.0])
+    assert key(given.solve([10.0, 300.0]).plot()) == "dashed: reference    dotted: limits"
+
+
 def test_signals_of_rounding_have_no_panel():
     t, tiny = np.linspace(0, 1, 41), 1e-16 * np.random.default_rng(0).normal(size=41)
     units = ("m",) * 7 + ("rad",)
