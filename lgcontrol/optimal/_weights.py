@@ -158,7 +158,8 @@ def check_definite(name: str, matrix: np.ndarray) -> np.ndarray:
     if not smallest > 0:
         raise ValueError(
             f"{name} must be positive definite, every control must cost something; its smallest "
-            f"eigenvalue is {smallest:.3g}: give a control that is to be free a small weight, 1e-6"
+            f"eigenvalue is {smallest:.3g}: give a control that is to be free a small weight, "
+            "1e-6 / h² with half its range h"
         )
     return matrix
 
