@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.groups import check_element
-from lgcontrol.optimal import SolveStatus
 from lgcontrol.optimal._internal import CROWDED
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike
 from lgcontrol.systems._internal import on_constraints
 
 from ._base import clock_time
-from ._mpc_info import MPCInfo, notice_slow_call
+from ._mpc_info import MPCInfo, lost_plan, notice_slow_call
 from ._mpc_kernel import begun, keep_to_known, keep_up, whole_state
 from ._mpc_loop import Loop, Preview
 from ._mpc_plan import Ask
@@ -105,7 +104,7 @@ def make_preview(mpc: Any, t: float, reference: ReferenceLike | None) -> None:
         loop, info = _planned(mpc, loop, Ask(state, start, goal, goal, mpc._p, began, np.inf))
         found = loop.plan.found
         assert found is not None
-        if found.status is SolveStatus.FAILED:
+        if lost_plan(found):
             mpc._loop = loop
             return
         K = mpc.solver.feedback(found.plan)

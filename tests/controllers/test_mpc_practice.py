@@ -741,9 +741,8 @@ def test_what_is_forgotten_is_said_before_anything_is_compiled(monkeypatch):
             call([1.0, 0.0], [0.0, 0.0])
 
 
-@pytest.mark.parametrize("policy", ["auto", "off"])
-def test_a_plan_that_has_diverged_is_not_ok(policy):
-    """Steps of a reactor that runs away end 1e30 off the next state; nothing of a plan is left."""
+def runaway(**options) -> MPC:
+    """Of a reactor, whose steps end 1e30 off the next state where it runs away."""
     heat = 7.2e10
     reactor = System(
         "reactor", Rn(2, ("c", "T")),
@@ -753,9 +752,16 @@ def test_a_plan_that_has_diverged_is_not_ok(policy):
         ),
         inputs=[Input("coolant", "K", 280.0, 370.0, nominal=300.0)],
     )  # fmt: skip
+    target = {"Q": [1.0, 1e-2], "R": 1e-3, "reference": [0.5, 350.0]}
+    return MPC(reactor, 10, 0.1, method="rk4", **target, **options)
+
+
+@pytest.mark.parametrize("policy", ["auto", "off"])
+def test_a_plan_that_has_diverged_is_not_ok(policy):
+    """Nothing of it is left: the next plan begins anew, also from a saved state."""
     set_compile_policy(policy)
     try:
-        mpc = MPC(reactor, 10, 0.1, Q=[1.0, 1e-2], R=1e-3, reference=[0.5, 350.0], method="rk4")
+        mpc = runaway()
         found, state = [], None
         for k, x in enumerate(([0.5, 350.0], [1.0, 450.0], [1e3, 500.0], [0.5, 350.0])):
             u = mpc(0.1 * k, x)
@@ -773,6 +779,15 @@ def test_a_plan_that_has_diverged_is_not_ok(policy):
     lost = [one for one in found if not one.defect < 1e10]
     assert lost and all(one.status is CallStatus.UNSOLVED for one in lost)
     assert "the plan has diverged, a step ends off the next state by" in lost[0].message
+
+
+def test_a_preview_whose_plan_has_diverged_is_no_answer():
+    mpc = runaway(real_time=RealTime(split=True))
+    mpc(0.0, [0.5, 350.0])
+    mpc(0.1, [0.8, 380.0])  # the plan that follows runs away
+    mpc(0.2, [0.5, 350.0])
+    assert not mpc.info.is_feedback
+    assert (mpc.info.status, mpc.info.restart) == (CallStatus.OK, "failed")
 
 
 @pytest.mark.compiled
