@@ -209,7 +209,10 @@ def sentence(
         ),
         SolveStatus.ITERATION_LIMIT: f"{residual} {last.number} iterations",
         SolveStatus.TIME_LIMIT: f"{residual} {last.time:.3g} s",
-        SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
+        SolveStatus.INFEASIBLE: (
+            "no step reduces the violation of the hard bounds; give one soft=, allow more time, "
+            "or start elsewhere"
+        ),
         SolveStatus.STALLED: f"{stalled}: {residual} {last.number} iterations",
         SolveStatus.FAILED: failed,
         SolveStatus.STOPPED: "stopped by the callback",
