@@ -113,8 +113,10 @@ def test_c_goes_the_way_of_numpy(name):
     ours, oracle = ready.one_way(), ready.in_numpy()
     assert ours.status == STATUS[oracle.status]
     assert len(ours.log) == len(oracle.log)
-    # Midway a reduced Hessian of this one is nearly singular: rounding grows by ten digits.
-    rounded = _by_rounding(ready, oracle) if name == "swing, no slope" else 0.0 * oracle.log
+    # Midway a reduced Hessian of these is nearly singular: rounding grows by ten digits in the
+    # swing, and by five in the slew, whose oracle moves as much by the last digits of its nodes.
+    grows = name in ("swing, no slope", "slew, too fast")
+    rounded = _by_rounding(ready, oracle) if grows else 0.0 * oracle.log
     for column, share, least in (
         (0, SAME_LOG, 0),
         (slice(4, 8), SAME_LENGTHS, 0),

@@ -159,7 +159,7 @@ static int judged(const lg_model *m, const lg_task *q, const lg_settings *o, con
                   const lg_verdict *v, int is_step)
 {
   const double size = larger(1, larger(largest(q->x0, m->nq, 0), largest(q->x_ref, m->nq, 0)));
-  const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(2.220446049250313e-16) <= size);
+  const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(DBL_EPSILON) <= size);
   c->state[LG_PLANNED] = is_lost ? -1 : 1;
   if (is_lost) return LG_UNSOLVED;
   if (!is_step && !(v->defect <= o->acceptable)) return LG_UNSOLVED;

@@ -1,6 +1,7 @@
 /* What the kernel and its sweeps share: vectors, an iterate, the state of a solve, products.
  *
  * Before this text stand the structs that `_table.py` writes and LG_W, doubles in a vector. */
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
