@@ -117,13 +117,6 @@ class Transcription:
         rows = np.concatenate([stage.rows, last.rows[None]])
         return Values(float(stage.cost.sum() + last.cost), stage.gap.copy(), rows)
 
-    def gaps(self, nodes: Nodes, setting: Setting) -> np.ndarray:
-        """Gaps of the nodes from the system's step, which derives nothing."""
-        problem, system = self.problem, self.problem.system
-        step, own = system.step(problem.method, problem.substeps), setting.p[: system.n_parameters]
-        after = step(nodes.t[:-1], nodes.x[:-1], nodes.u, own, problem.steps)
-        return system.error(after, nodes.x[1:])
-
     def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray, setting: Setting) -> Nodes:
         """Nodes displaced by error coordinates x (N + 1, n) and controls u (N, m)."""
         system = self.problem.system

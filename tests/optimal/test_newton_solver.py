@@ -120,7 +120,8 @@ def test_steps_at_any_time_go_on_from_a_plan(soft, late):
     plan = solver.solve(x0).plan
     found = solver.step(x0, plan=plan, t0=late, iterations=3)
     assert found.status == "iteration limit" and np.isfinite(found.u).all()
-    assert np.abs(solver.transcription.gaps(_nodes(found), _setting(solver, found))).max() < 1e-4
+    values = solver.transcription.values(_nodes(found), _setting(solver, found))
+    assert np.abs(values.gaps).max() < 1e-4
     assert found.t[0] == late
 
 

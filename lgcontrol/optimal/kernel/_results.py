@@ -114,10 +114,8 @@ class KernelResults:
             status = SolveStatus.ACCEPTABLE
         if status is SolveStatus.STALLED and not np.isfinite(last.kkt):
             status = SolveStatus.FAILED
-        if status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
-            gap = float(np.abs(once.gaps(nodes, setting)).max(initial=0.0))
-            if gap > ACCEPTABLE_RESIDUAL:
-                status = SolveStatus.STALLED  # what is no motion tells nothing
+        if status is SolveStatus.INFEASIBLE and gap > ACCEPTABLE_RESIDUAL:
+            status = SolveStatus.STALLED  # what is no motion tells nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 

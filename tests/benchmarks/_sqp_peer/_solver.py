@@ -265,7 +265,7 @@ class SQPSolver:
             if spent_all > time_limit:
                 break
         total = time.perf_counter() - started
-        defect = float(np.abs(transcription.gaps(nodes, setting)).max(initial=0.0))  # after it
+        defect = float(np.abs(transcription.values(nodes, setting).gaps).max(initial=0.0))
         solution = solution_at(
             problem, nodes, setting, times, log[-1]._replace(defect=defect),
             status=status, message=message, violations=violations, iterations=tuple(log),
