@@ -12,7 +12,7 @@ from lgcontrol.codegen import Value, trace
 from lgcontrol.codegen._internal import find_compiler, level_outside, notice
 from lgcontrol.groups import LieGroup
 from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Residual, SolveStatus
-from lgcontrol.optimal._internal import ACCEPTABLE_RESIDUAL, lost
+from lgcontrol.optimal._internal import ACCEPTABLE_RESIDUAL, diverged
 from lgcontrol.simulation import CallStatus
 
 from ._base import ControlInfo
@@ -180,7 +180,7 @@ def lost_plan(found: OptimalSolution) -> str:
     """What there is to say of a plan that leads nowhere, behind which the next one begins anew."""
     tried = found.iterations  # of a saved plan none are known
     defect = float(tried[-1].defect if tried else found.defect)
-    told = lost(defect, found.x[0], found.reference.x[0])
+    told = diverged(defect, found.x[0], found.reference.x[0])
     if told or found.status is not SolveStatus.FAILED:
         return told
     return found.message or "the plan leads nowhere"

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from multiprocessing import connection, parent_process
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from ..simulation._internal import (
     carried_out,
     check_variations,
     one_of,
+    raise_again,
     with_fields,
 )
 from ._design import CampaignError, code_of, homes_of, load, machine
@@ -275,18 +276,20 @@ def _run_together(setting: CaseSetting, cases: Sequence[Case]) -> list[CaseOutco
 
 
 def _side_by_side(attempts: Sequence[CaseRun]) -> Iterator[list[CaseRun]]:
-    """Runs that can go on in turns, the others alone."""
+    """Runs that can go on in turns, with parts of their own; each other one alone."""
     group: list[CaseRun] = []
     users: set[int] = set()
+    is_open = False
     for one in attempts:
         if one.has_ended:
             continue
         own = {id(one.task.controller), id(one.task.options.get("estimator"))} - {id(None)}
-        if group and (len(group) == TOGETHER or users & own or not _takes_turns(one.task)):
+        takes_turns = _takes_turns(one.task)
+        if group and (len(group) == TOGETHER or users & own or not (is_open and takes_turns)):
             yield group
             group, users = [], set()
         group.append(one)
-        users |= own
+        users, is_open = users | own, takes_turns
     if group:
         yield group
 
@@ -301,7 +304,7 @@ def carry_out(group: Sequence[CaseRun]) -> None:
             for one in group:
                 carry_out([one])
             return
-        later = [partial(_raise, error)]
+        later = [partial(raise_again, error)]
     share = (time.perf_counter() - began) / len(group)
     for one, tell in zip(group, later, strict=True):
         one.later = tell
@@ -459,10 +462,6 @@ def _consistency(task: Task, run: SimulationResult) -> dict[str, tuple[float, in
     ).items():
         found[name] = (mean, dimension, count)
     return found
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 def _saved(run: SimulationResult) -> bytes:

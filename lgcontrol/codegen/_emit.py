@@ -301,11 +301,12 @@ def _reordered(graph: _Graph) -> _Graph:
     first term is added to all entries, then the second.
     """
     made = {value: (template, sources) for value, template, sources in graph.operations}
-    sums = ["{0}+{1}", "{0}-{1}"]
+    plus = EXPRESSIONS[ca.OP_ADD]
+    sums = plus, EXPRESSIONS[ca.OP_SUB]
     partial: list[list[int]] = []
     for end in dict.fromkeys(value for value, _, _ in graph.outputs if value in made):
         chain = [end]
-        while made[chain[-1]][0] == sums[0]:
+        while made[chain[-1]][0] == plus:
             before, term = made[chain[-1]][1]
             if before not in made or term not in made or made[term][0] not in sums:
                 break

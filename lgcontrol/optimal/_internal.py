@@ -4,7 +4,7 @@ from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
 from ._input_view import InputView as InputView
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
-from ._outcome import lost as lost
+from ._outcome import diverged as diverged
 from ._phased_solution import PhasedSolution as PhasedSolution
 from ._problem import ProblemOptions as ProblemOptions
 from ._problem import takes_problem_options as takes_problem_options

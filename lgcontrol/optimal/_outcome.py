@@ -219,8 +219,8 @@ def sentence(
     }[status]
 
 
-def lost(defect: float, x0: np.ndarray, x_ref: np.ndarray) -> str:
-    """What a plan is whose defects take half of the digits of its start and its reference."""
+def diverged(defect: float, x0: np.ndarray, x_ref: np.ndarray) -> str:
+    """What to say of a plan whose defects take half of the digits of start and reference."""
     size = max(1.0, float(np.abs(x0).max()), float(np.abs(x_ref).max()))
     if defect * np.sqrt(np.finfo(float).eps) <= size:
         return ""

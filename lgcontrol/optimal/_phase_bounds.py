@@ -65,8 +65,8 @@ class PhaseBounds:
         """What soft bounds weigh besides their rows, so that they count per s.
 
         A node of the length ℓ counts ``ℓ w (s + s²/2)`` of the excess s. Its row ``ℓ s / L`` of the
-        weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. What is left
-        is ``½ w ℓ (1 − ℓ/L) s²``.
+        weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. Squares add
+        ``½ w ℓ (1 − ℓ/L) s²``.
         """
         for one in self.placed:
             if one.bound.soft is not None and not one.is_even:

@@ -784,7 +784,7 @@ def carry_out(
         except StopIteration as end:
             made[k] = end.value
         except Exception as error:
-            made[k] = partial(_raise, error)
+            made[k] = partial(raise_again, error)
         del waiting[k]
 
     try:
@@ -806,7 +806,8 @@ def carry_out(
     return [made[k] for k in range(len(runs))]
 
 
-def _raise(error: Exception) -> NoReturn:
+def raise_again(error: Exception) -> NoReturn:
+    """Raise an error that came earlier."""
     raise error
 
 

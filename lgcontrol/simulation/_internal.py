@@ -1,6 +1,7 @@
 """What rooms above need of `lgcontrol.simulation` beyond what users type."""
 
 from ._clock import Clock as Clock
+from ._compiled_loop import raise_again as raise_again
 from ._compiled_parts import CompiledFilter as CompiledFilter
 from ._compiled_parts import FunctionLaw as FunctionLaw
 from ._compiled_parts import KernelLaw as KernelLaw

@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen._internal import check_shape
 from ...groups._internal import ELEMENT_ROUNDING
 from .._guess import STARTS, starts_of
-from .._outcome import SolveStatus, lost
+from .._outcome import SolveStatus, diverged
 from .._plan import GAINS, NODES, Plan
 from .._reference import TIME_ROUNDING, depends_on_time, moves
 from .._settings import Settings
@@ -413,7 +413,7 @@ class KernelLoop:
         if self.struct.status == HELD:
             return "the state predicted when the answer takes effect, or the plan, is not finite"
         found = self.solution()
-        return lost(self.struct.defect, found.x[0], found.reference.x[0]) or found.message
+        return diverged(self.struct.defect, found.x[0], found.reference.x[0]) or found.message
 
     @property
     def is_current(self) -> bool:

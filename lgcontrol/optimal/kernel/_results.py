@@ -115,7 +115,7 @@ class KernelResults:
         if status is SolveStatus.STALLED and not np.isfinite(last.kkt):
             status = SolveStatus.FAILED
         if status is SolveStatus.INFEASIBLE and gap > ACCEPTABLE_RESIDUAL:
-            status = SolveStatus.STALLED  # what is no motion tells nothing
+            status = SolveStatus.STALLED  # it is no motion, so its violation proves nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
