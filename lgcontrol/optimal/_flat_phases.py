@@ -25,7 +25,7 @@ from ._weights import WeightLike, error_weight, input_weight
 
 # Weight on controls in every step, as shares of half their ranges, where a phase gives no R: what
 # costs nothing is not unique. That of other controls is no more than positive, as a sweep asks.
-# Experiment: tasks of the literature, see docs/solver_results.md.
+# Experiment: tasks of the literature, see tests/benchmarks/planning_experiments.md.
 LEAST_EFFORT, LEAST = 1e-7, 1e-24
 MOTION, DURATION, FIRST = "motion", "duration", "first"
 T = TypeVar("T", Residual, Cost)
