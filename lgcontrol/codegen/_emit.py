@@ -44,6 +44,8 @@ typedef double V;
 #define lg_or(a, b) ((double)((a) || (b)))
 #define lg_if(a, b) ((a) ? (b) : 0.0)
 #define lg_any(a) ((a) != 0)
+#define lg_lanes 1
+#define lg_lane(a, i) (a)
 static inline V lg_fmin(V a, V b) { return a < b || b != b ? a : b; }
 static inline V lg_fmax(V a, V b) { return a > b || b != b ? a : b; }
 static inline V lg_sign(V a) { return a > 0 ? 1.0 : a < 0 ? -1.0 : a; }
@@ -58,6 +60,8 @@ _VECTOR = """\
 typedef double V __attribute__((vector_size({bytes})));
 typedef int64_t M __attribute__((vector_size({bytes})));
 static const V lg_one = {{{ones}}};
+#define lg_lanes W
+#define lg_lane(a, i) ((a)[i])
 #define lg_const(x) ((V){{{constants}}})
 static inline V lg_truth(M m) {{ return (V)((M)lg_one & m); }}
 static inline V lg_select(M m, V a, V b) {{ return (V)(((M)a & m) | ((M)b & ~m)); }}
@@ -201,12 +205,15 @@ class Body:
         Number of packed values.
     work : int
         Numbers of work memory.
+    helpers : tuple of str
+        C functions that are the same for all bodies; they stand before it, each once.
     """
 
     text: str
     slots: list[list[int]]
     size: int
     work: int
+    helpers: tuple[str, ...] = ()
 
 
 def emit_body(function: ca.Function, *, packed: bool) -> Body | None:

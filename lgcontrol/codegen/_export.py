@@ -144,6 +144,7 @@ def c_function(
         [
             f'#include "{name}.h"',
             prelude(),
+            *body.helpers,
             body.text,
             *(
                 c_table("double", array, function.defaults[key]).replace("static ", "")

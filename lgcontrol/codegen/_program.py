@@ -77,16 +77,25 @@ class Program:
         except RuntimeError:
             return None
 
-    def body(self, *, packed: bool) -> Body | None:
-        """C function ``lg_body`` for any number type; None where only CasADi writes the code."""
+    def body(self, *, packed: bool, solves: bool = False) -> Body | None:
+        """C function ``lg_body`` for any number type; None where only CasADi writes the code.
+
+        If it `solves`, linear equations may be among its steps, as in `solving_tape`.
+        """
         if self.flat is not None:
             return emit_body(self.flat, packed=packed)
-        return None if self.tape is None else emit_tape(self.function, self.tape, packed=packed)
+        tape = self.solving_tape if solves else self.tape
+        return None if tape is None else emit_tape(self.function, tape, packed=packed)
 
     @cached_property
     def tape(self) -> Tape | None:
         """The function as a table of steps; None where it is `flat`, or cannot become one."""
         return None if self.flat is not None else read_tape(self.function)
+
+    @cached_property
+    def solving_tape(self) -> Tape | None:
+        """The same with small dense matrices and linear equations; see `read_tape`."""
+        return None if self.flat is not None else read_tape(self.function, is_dense=True)
 
     @property
     def is_ours(self) -> bool:
@@ -96,9 +105,10 @@ class Program:
     @cached_property
     def written(self) -> int:
         """Operations that the code consists of, about: those in loops count once."""
-        if self.tape is None:
+        tape = self.tape or self.solving_tape
+        if tape is None:
             return self.operations
-        return sum(function.n_instructions() for function in self.tape.functions)
+        return sum(function.n_instructions() for function in tape.functions)
 
     def pays(self, calls: int) -> bool:
         """Whether interpreting that many calls takes longer than a build."""

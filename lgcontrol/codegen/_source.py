@@ -135,7 +135,8 @@ def scalar_source(program: Program) -> str:
     """
     body = program.body(packed=False)
     if body is not None:
-        return "\n".join([scalar_prelude(), body.text, _scalar_entry(program, body.work)])
+        parts = [scalar_prelude(), *body.helpers, body.text, _scalar_entry(program, body.work)]
+        return "\n".join(parts)
     code = casadi_code(program.function)
     body = _casadi_body(program.function, code)
     return "\n".join([_CASADI_HEAD, code.text, body, _scalar_entry(program, None)])
@@ -149,8 +150,9 @@ def vector_source(program: Program, width: int, machine: str) -> str:
     body = program.body(packed=True)
     if body is None:
         raise NotImplementedError("it is not made of scalar operations")
-    prelude = vector_prelude(width, machine, body.text)
-    return "\n".join([prelude, gather_code(width), body.text, _vector_entry(program, body)])
+    text = "\n".join([*body.helpers, body.text])
+    prelude = vector_prelude(width, machine, text)
+    return "\n".join([prelude, gather_code(width), text, _vector_entry(program, body)])
 
 
 def _casadi_body(function: ca.Function, code: CasadiCode) -> str:

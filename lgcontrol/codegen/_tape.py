@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,10 +60,15 @@ class Tape:
     size: int = 0
 
 
-def read_tape(function: ca.Function) -> Tape | None:
-    """Tape of an MX function; None if it holds operations that there are no steps for."""
+def read_tape(function: ca.Function, *, is_dense: bool = False) -> Tape | None:
+    """Tape of an MX function; None if it holds operations that there are no steps for.
+
+    If it `is_dense`, MX functions that are called are steps as well, sparse matrices are multiplied
+    as dense ones, and linear equations are solved by elimination with row exchanges. That is for
+    steps of small systems, whose bits need not be those of CasADi.
+    """
     try:
-        return _TapeReader(function).tape
+        return _TapeReader(function, is_dense).tape
     except Unsupported:
         return None
 
@@ -79,11 +85,11 @@ class _Value:
 class _TapeReader:
     """Reads the instructions of a function one by one."""
 
-    def __init__(self, function: ca.Function) -> None:
+    def __init__(self, function: ca.Function, is_dense: bool) -> None:
         if not function.is_a("MXFunction") or function.has_free():
             raise Unsupported
         self.tape = Tape()
-        self._function = function
+        self._is_dense = is_dense
         self._sizes: list[int] = []  # of blocks
         self._first: list[int] = []  # step that writes a block first, and the last that needs it
         self._last: list[int] = []
@@ -92,36 +98,48 @@ class _TapeReader:
         self._stores: list[tuple[int, int, _Value]] = []
         self._zeros: set[int] = set()  # blocks of zeros that are not written yet
         self._shared: set[int] = set()  # blocks that several values, or results, are parts of
-        held: dict[int, _Value] = {}
-        for k in range(function.n_instructions()):
-            slots = function.instruction_input(k)
-            if function.instruction_id(k) == ca.OP_INPUT:  # these are numbers of arguments
-                slots = []
-            given = [held[i] if i >= 0 else None for i in slots]
-            found = self._read(k, given)
-            for slot, value in zip(function.instruction_output(k), found, strict=False):
-                if slot >= 0 and value is not None:
-                    held[slot] = value
-        self._place()
-
-    def _read(self, k: int, given: list[Any]) -> list[_Value | None]:
-        """Add the steps of an instruction; returns its results."""
-        operation, node = self._function.instruction_id(k), self._function.instruction_MX(k)
-        if operation == ca.OP_INPUT:
-            info = node.info()
-            if info["segment"] or info["offset"]:
-                raise Unsupported
-            value = self._new(node.sparsity())
-            self.tape.loads.append((info["ind"], value.block, node.nnz()))
-            return [value]
-        if operation == ca.OP_OUTPUT:
-            info = node.info()
-            value = given[0]
+        for result, first, value in self._walk(function, self._load):
             self._fill([value])
             self._last[value.block] = 1 << 60
             self._shared.add(value.block)
-            self._stores.append((info["ind"], info["offset"], value))
-            return []
+            self._stores.append((result, first, value))
+        self._place()
+
+    def _load(self, argument: int, sparsity: ca.Sparsity) -> _Value:
+        value = self._new(sparsity)
+        self.tape.loads.append((argument, value.block, sparsity.nnz()))
+        return value
+
+    def _walk(
+        self, function: ca.Function, argument: Callable[[int, ca.Sparsity], _Value]
+    ) -> list[tuple[int, int, _Value]]:
+        """Add the steps of a function; returns parts of its results: which, first entry, value."""
+        held: dict[int, _Value] = {}
+        parts: list[tuple[int, int, _Value]] = []
+        for k in range(function.n_instructions()):
+            operation, node = function.instruction_id(k), function.instruction_MX(k)
+            slots, to = function.instruction_input(k), function.instruction_output(k)
+            if operation == ca.OP_INPUT:
+                info = node.info()
+                if info["segment"] or info["offset"]:
+                    raise Unsupported
+                held[to[0]] = argument(info["ind"], node.sparsity())
+                continue
+            if operation == ca.OP_OUTPUT:
+                info = node.info()
+                parts.append((info["ind"], info["offset"], held[slots[0]]))
+                continue
+            given = [held[i] if i >= 0 else None for i in slots]
+            in_place = bool(slots) and slots[0] == to[0]
+            for slot, value in zip(to, self._read(operation, node, given, in_place), strict=False):
+                if slot >= 0 and value is not None:
+                    held[slot] = value
+        return parts
+
+    def _read(
+        self, operation: int, node: ca.MX, given: list[Any], in_place: bool
+    ) -> list[_Value | None]:
+        """Add the steps of an instruction; returns its results."""
         if operation == ca.OP_CALL:
             return self._call(node.which_function(), given)
         if operation in _SAME:
@@ -131,8 +149,9 @@ class _TapeReader:
         if operation == ca.OP_GETNONZEROS:
             return [self._get(node, given[0])]
         if operation == ca.OP_MTIMES:
-            slots = self._function.instruction_input(k), self._function.instruction_output(k)
-            return [self._multiply(*given, in_place=slots[0][0] == slots[1][0])]
+            return [self._multiply(*given, in_place=in_place)]
+        if operation == ca.OP_SOLVE and self._is_dense:
+            return [self._solve(*given, is_transposed=node.info()["tr"])]
         out = self._new(node.sparsity())
         self._write(operation, node, given, out)
         return [out]
@@ -159,6 +178,8 @@ class _TapeReader:
         elif operation == ca.OP_DOT:
             rows = given[0].sparsity.nnz()
             self._add("multiply fresh", [out, given[0], given[1]], 1, rows, 1)
+        elif operation == ca.OP_NORMINF:
+            self._add("largest", [out, given[0]], given[0].sparsity.nnz())
         elif operation not in EXPRESSIONS:
             raise Unsupported
         elif node.is_unary():
@@ -176,23 +197,60 @@ class _TapeReader:
         if function.class_name() in _MAPS:
             parts = function.info()
             function, count = parts["f"], parts["n"]
+        for i, value in enumerate(given):
+            if value is None:  # CasADi's way to pass zeros
+                sparsity = ca.Sparsity.dense(count * function.nnz_in(i), 1)
+                given[i] = self._new(sparsity)
+                self._add("zero", [given[i]], sparsity.nnz())
+        if self._is_dense and count == 1 and function.is_a("MXFunction"):
+            return self._inside(function, given)
         name = function.serialize()
         if name not in self._numbers:
             if not is_emittable(function):
                 raise Unsupported
             self._numbers[name] = len(self.tape.functions)
             self.tape.functions.append(function)
-        for i, value in enumerate(given):
-            if value is None:  # CasADi's way to pass zeros
-                sparsity = ca.Sparsity.dense(count * function.nnz_in(i), 1)
-                given[i] = self._new(sparsity)
-                self._add("zero", [given[i]], sparsity.nnz())
         results = [
             self._new(ca.repmat(function.sparsity_out(i), 1, count))
             for i in range(function.n_out())
         ]
         self._add(f"call {self._numbers[name]}", [*given, *results], count)
         return list(results)
+
+    def _inside(self, function: ca.Function, given: list[_Value]) -> list[_Value | None]:
+        """The steps of a function that is called; its arguments stay as they are."""
+        self._shared.update(value.block for value in given)
+        parts = self._walk(function, lambda i, sparsity: self._part(given[i], 0, sparsity))
+        results: list[_Value | None] = []
+        for i in range(function.n_out()):
+            own = [(first, value) for result, first, value in parts if result == i]
+            if len(own) == 1 and own[0][1].sparsity.nnz() == function.nnz_out(i):
+                results.append(self._part(own[0][1], 0, function.sparsity_out(i)))
+                continue
+            out = self._new(function.sparsity_out(i))
+            for first, value in own:
+                self._copy(out, first, value, 0, value.sparsity.nnz())
+            results.append(out)
+        return results
+
+    def _solve(self, b: _Value, A: _Value, *, is_transposed: bool) -> _Value:
+        """``A⁻¹ b`` or ``A⁻ᵀ b``, in copies that the elimination overwrites."""
+        n, count = b.sparsity.shape
+        out, matrix = self._new(b.sparsity), self._new(ca.Sparsity.dense(n, n))
+        self._copy(out, 0, b, 0, n * count)
+        if is_transposed:
+            self._transpose(self._as_dense(A), matrix)
+        else:
+            self._project(A, matrix)
+        self._add("solve", [out, matrix], n, count)
+        return out
+
+    def _as_dense(self, value: _Value) -> _Value:
+        if value.sparsity.is_dense():
+            return value
+        out = self._new(ca.Sparsity.dense(*value.sparsity.shape))
+        self._project(value, out)
+        return out
 
     def _split(self, node: ca.MX, value: _Value) -> list[_Value | None]:
         info = node.info()
@@ -220,6 +278,10 @@ class _TapeReader:
             numbers = len(outer), outer.step, len(inner), inner.step
             self._add("slice", [out, moved], *numbers)
             return out
+        return self._picked(value, indices, sparsity)
+
+    def _picked(self, value: _Value, indices: list[int], sparsity: ca.Sparsity) -> _Value:
+        """Entries of a value; those side by side stay where they are, or are copied together."""
         if not indices or min(indices) < 0:
             raise Unsupported
         starts = [0, *(np.flatnonzero(np.diff(indices) != 1) + 1).tolist(), len(indices)]
@@ -253,6 +315,9 @@ class _TapeReader:
             self._copy(out, 0, value, 0, value.sparsity.nnz())
         elif value.sparsity.is_dense():
             self._add("transpose", [out, value], *value.sparsity.shape)
+        elif self._is_dense:
+            places = value.sparsity.transpose()[1]
+            self._add("gather", [out, value], len(places), *places)
         else:
             raise Unsupported
 
@@ -272,6 +337,8 @@ class _TapeReader:
 
     def _multiply(self, z: _Value, x: _Value, y: _Value, *, in_place: bool) -> _Value:
         """``z + x y``; in place where z is not needed any more."""
+        if self._is_dense:
+            x, y = self._as_dense(x), self._as_dense(y)
         if not x.sparsity.is_dense() or not y.sparsity.is_dense():
             raise Unsupported
         rows, inner = x.sparsity.shape
@@ -407,10 +474,10 @@ _CASES = {
       for (int64_t i = 0; i < t[1]; i++) m[t[0] + i] = lg_const(0.0);
       t += 2;""",
     "constant": """
-      for (int64_t i = 0; i < t[2]; i++) m[t[0] + i] = lg_const(lg_constants[t[1] + i]);
+      for (int64_t i = 0; i < t[2]; i++) m[t[0] + i] = lg_const(lg_body_constants[t[1] + i]);
       t += 3;""",
     "entries": """
-      for (int64_t i = 0; i < t[2]; i++) m[t[0] + t[3 + i]] = lg_const(lg_constants[t[1] + i]);
+      for (int64_t i = 0; i < t[2]; i++) m[t[0] + t[3 + i]] = lg_const(lg_body_constants[t[1] + i]);
       t += 3 + t[2];""",
     "copy": """
       lg_copy(m + t[0], m + t[1], t[2]);
@@ -441,6 +508,13 @@ _CASES = {
         lg_combine(to, m + t[1], t[3], t[3], m + t[2] + k * t[4], t[4]);
       }
       t += 6;""",
+    "largest": """
+      m[t[0]] = lg_const(0.0);
+      for (int64_t i = 0; i < t[2]; i++) m[t[0]] = lg_fmax(m[t[0]], lg_fabs(m[t[1] + i]));
+      t += 3;""",
+    "solve": """
+      lg_eliminate(m + t[0], m + t[1], t[2], t[3]);
+      t += 4;""",
     "multiply where": """
       {
         V *to = m + t[0];
@@ -501,6 +575,40 @@ static lg_loops void lg_combine(V *restrict to, const V *restrict x, int64_t n, 
   }
 }
 """
+_ELIMINATE = """\
+/* x = A⁻¹ x for n unknowns and so many columns; each lane exchanges rows of its own, A is lost */
+static lg_loops void lg_eliminate(V *restrict x, V *restrict A, int64_t n, int64_t columns)
+{
+  for (int64_t c = 0; c < n; c++) {
+    for (int lane = 0; lane < lg_lanes; lane++) {
+      int64_t largest = c;
+      for (int64_t i = c + 1; i < n; i++)
+        if (fabs(lg_lane(A[i + c * n], lane)) > fabs(lg_lane(A[largest + c * n], lane)))
+          largest = i;
+      if (largest == c) continue;
+      for (int64_t j = 0; j < n + columns; j++) {
+        V *column = j < n ? A + j * n : x + (j - n) * n;
+        const double upper = lg_lane(column[c], lane);
+        lg_lane(column[c], lane) = lg_lane(column[largest], lane);
+        lg_lane(column[largest], lane) = upper;
+      }
+    }
+    V *factor = A + c * n;
+    for (int64_t i = c + 1; i < n; i++) factor[i] = factor[i] / factor[c];
+    for (int64_t j = c + 1; j < n + columns; j++) {
+      V *column = j < n ? A + j * n : x + (j - n) * n;
+      const V pivot = column[c];
+      if (lg_any(pivot))
+        for (int64_t i = c + 1; i < n; i++) column[i] = column[i] - factor[i] * pivot;
+    }
+  }
+  for (int64_t j = 0; j < columns; j++, x += n)
+    for (int64_t c = n - 1; c >= 0; c--) {
+      const V pivot = x[c] = x[c] / A[c + c * n];
+      for (int64_t i = 0; i < c; i++) x[i] = x[i] - A[i + c * n] * pivot;
+    }
+}
+"""
 _TURN = """\
 /* transpose of a matrix of `rows` rows, by blocks that stay in the cache */
 static lg_loops void lg_turn(V *restrict to, const V *restrict from, int64_t rows, int64_t columns)
@@ -522,7 +630,7 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     """
     functions, work = [], 0
     for i, called in enumerate(tape.functions):
-        text, own_work = emit_function(called, f"lg_call{i}")
+        text, own_work = emit_function(called, f"lg_body_call{i}")
         functions.append(text)
         work = max(work, own_work)
     kinds: dict[str, int] = {}
@@ -535,24 +643,24 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     names = [f"const V *restrict a{i}" for i in range(function.n_in())]
     names += ["V *restrict r"] if packed else [f"V *restrict r{i}" for i in range(len(sizes))]
     constants = ", ".join(map(c_number, tape.constants))
+    loops = {"multiply": _COMBINE, "transpose": _TURN, "solve": _ELIMINATE}
+    used = dict.fromkeys(name.partition(" ")[0] for name in kinds)
+    helpers = [_LOOPS, _COPY, *(loops[kind] for kind in used if kind in loops)]
+    helpers += [_arithmetic(name) for name in kinds if name.startswith(("unary", "binary"))]
     lines = [
-        _LOOPS + _COPY,
-        _COMBINE if any(name.startswith("multiply") for name in kinds) else "",
-        _TURN if "transpose" in kinds else "",
-        *(_arithmetic(name) for name in kinds if name.startswith(("unary", "binary"))),
         *functions,
-        f"static const int32_t lg_tape[] = {{{_table([*numbers, 0])}}};",
-        f"static const double lg_constants[] = {{{constants}}};" if constants else "",
+        f"static const int32_t lg_body_tape[] = {{{_table([*numbers, 0])}}};",
+        f"static const double lg_body_constants[] = {{{constants}}};" if constants else "",
         f"static void lg_body({', '.join(names)}, V *restrict m)\n{{",
     ]
     lines += [f"  lg_copy(m + {place}, a{i}, {count});" for i, place, count in tape.loads if count]
-    lines.append("  for (const int32_t *t = lg_tape; *t;) {\n    switch (*t++) {")
+    lines.append("  for (const int32_t *t = lg_body_tape; *t;) {\n    switch (*t++) {")
     lines.append("".join(cases) + "    }\n  }")
     for i, first, place, count in tape.stores:
         to = f"r + {starts[i] + first}" if packed else f"r{i} + {first}"
         lines.append(f"  lg_copy({to}, m + {place}, {count});")
     lines.append("}\n")
-    return Body("\n".join(lines), [], sum(sizes), tape.size + work)
+    return Body("\n".join(lines), [], sum(sizes), tape.size + work, tuple(helpers))
 
 
 def _case(name: str, tape: Tape) -> str:
@@ -563,7 +671,7 @@ def _case(name: str, tape: Tape) -> str:
         sizes += [function.nnz_out(i) for i in range(function.n_out())]
         n = len(sizes)
         arguments = [f"m + t[{i}] + k * {size}" for i, size in enumerate(sizes)]
-        call = f"lg_call{rest}({', '.join([*arguments, f'm + {tape.size}'])})"
+        call = f"lg_body_call{rest}({', '.join([*arguments, f'm + {tape.size}'])})"
         return f"\n      for (int64_t k = 0; k < t[{n}]; k++) {call};\n      t += {n + 1};"
     if kind in ("unary", "binary"):
         if kind == "unary":

@@ -30,29 +30,31 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
 
     Every function takes pointers to its arguments, to its results, and to work memory aligned for
     vectors. Without a compiler the source is plain C99 for scalars. The compiler's vectors hold
-    parts of several items. NotImplementedError if a function is not made of scalar operations.
+    parts of several items. NotImplementedError if a function holds what there is no C code for.
     """
     width = 1 if compiler is None else compiler.width
     texts, vectors, scratch = [], [], 0
+    helpers: dict[str, None] = {}
     for part in parts:
         packed = part.shared is not None and width > 1
-        flat = part.function.program.flat
-        body = None if flat is None else part.function.program.body(packed=packed)
+        body = part.function.program.body(packed=packed, solves=True)
         if body is None:
             raise NotImplementedError(
                 f"{part.function.name} is not made of scalar operations: it holds an interpolant, "
-                "a solver, an operation on matrices, or a call back into Python; write it with "
-                "scalar operations of CasADi"
+                "a solver, an operation on sparse matrices, or a call back into Python; write it "
+                "with scalar operations of CasADi"
             )
         if packed:
             vectors.append((part, body))
         else:
+            helpers |= dict.fromkeys(map(_as_double, body.helpers))
             texts.append(_scalar_part(part, body))
             scratch = max(scratch, body.work)
-    source = _as_double(scalar_prelude()) + "".join(texts)
+    source = "".join([_as_double(scalar_prelude()), *helpers, *texts])
     if vectors:
         assert compiler is not None
-        code = "".join(_vector_part(part, body) for part, body in vectors)
+        helpers = dict.fromkeys(text for _, body in vectors for text in body.helpers)
+        code = "".join([*helpers, *(_vector_part(part, body) for part, body in vectors)])
         source += vector_prelude(width, compiler.machine, code) + gather_code(width) + code
         scratch = max(
             scratch,

@@ -205,7 +205,7 @@ class StageModel:
         """``(t, x, u, x_ref, u_ref, p, w, dt) → cost, rows`` of a stage, without its step."""
         values = self.transcription._functions.stage_values
         inputs = symbols_of(values)
-        cost, _, rows = values.function(*inputs.values())
+        cost, _, rows = values.function.call([*inputs.values()], True, False)
         x_next = inputs.pop("x_next")
         found = ca.substitute([cost, rows], [x_next], [inputs["x"]])
         return self._part("costs", inputs, dict(zip(("cost", "rows"), found, strict=True)))

@@ -11,6 +11,8 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 # Fused multiply-adds round once where the interpreter rounds twice.
 ROUNDING = 1e-13
+# The same times the condition of random matrices of five rows.
+SOLVED = 1e-11
 
 
 def leaf() -> ca.Function:
@@ -45,10 +47,38 @@ def every_step() -> ca.Function:
     return ca.Function("steps", [X, Y, s], list(results.values()), ["X", "Y", "s"], list(results))
 
 
+def solving() -> ca.Function:
+    """Linear equations in a function that is called, which pivots, and sparse matrices."""
+    A, b = ca.MX.sym("A", 5, 5), ca.MX.sym("b", 5, 2)
+    M = ca.MX(ca.Sparsity.lower(5), ca.vertcat(*(A[i, j] for j in range(5) for i in range(j, 5))))
+    x, y = ca.solve(A - 1.25 * ca.MX.eye(5), b, "qr"), ca.solve((A + A.T).T, b[:, 0], "qr")
+    inner = ca.Function("inner", [A, b], [x, ca.horzcat(y, ca.norm_inf(x) * b[:, 0])])
+    moved, sums = inner(A, leaf()(b[:3, 0], b[3:, 1])[0][0] + b)
+    again, _ = inner(A + 1, b)
+    kept = b + 1  # stays as it is where the product is added to it in a function that is called
+    adds = ca.Function("adds", [A, b], [ca.mac(A, A, A), ca.mac(A, b, b)])(A, kept)[1]
+    return ca.Function("solving", [A, b], [moved, sums, again, M.T @ (M @ b), adds, kept])
+
+
 def test_every_kind_of_step_is_tested():
-    tape = read_tape(every_step())
-    used = {step[0].split()[0] if step[0] not in _CASES else step[0] for step in tape.steps}
+    steps = read_tape(every_step()).steps + read_tape(solving(), is_dense=True).steps
+    used = {step[0].split()[0] if step[0] not in _CASES else step[0] for step in steps}
     assert used == {*_CASES, "call", "unary", "binary"}
+
+
+def test_equations_that_steps_solve_are_those_of_casadi(rng):
+    model = ModelFunction(solving())
+    tape = model.program.__dict__["tape"] = model.program.solving_tape
+    assert len(tape.functions) == 1
+    A, b = rng.normal(size=(11, 5, 5)), rng.normal(size=(11, 5, 2))
+    A[:, 0, 0] = 1.25  # no pivot without an exchange of rows
+    compiled, want = model.compiled(), [solving()(*item) for item in zip(A, b, strict=True)]
+    assert compiled.program.solving_tape is tape
+    one = compiled(A[0], b[0])
+    for i, found in enumerate(compiled(A, b)):
+        exact = np.array([np.asarray(each[i]) for each in want])
+        np.testing.assert_allclose(found, exact, rtol=SOLVED, atol=SOLVED)
+        np.testing.assert_allclose(one[i], exact[0], rtol=SOLVED, atol=SOLVED)
 
 
 @pytest.mark.parametrize("count", [None, 11])

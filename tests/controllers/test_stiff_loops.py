@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol import simulate
+from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import OptimalControlProblem
@@ -37,7 +38,9 @@ def test_a_loop_of_a_stiff_plant_plans_as_ipopt_does(hold):
     assert wanted.is_success and np.ptp(values) > 1.0
     assert mpc.plan.x == pytest.approx(wanted.x[:, :2], abs=CLOSE)
     assert mpc.plan.u == pytest.approx(values, abs=CLOSE)
-    run = simulate(PLANT, MPC(PLANT, 8, DT, hold=hold, **TERMS), x0=x0, seconds=2.0)
+    loop = MPC(PLANT, 8, DT, hold=hold, **TERMS)
+    run = simulate(PLANT, loop, x0=x0, seconds=2.0)
+    assert loop.solver.is_compiled == (find_compiler() is not None)
     info = run.controllers["MPC"].info
     assert (info["status"] == "ok").all() and np.mean(info["iterations"][1:]) < 2.5
     rest = run.x[-1]

@@ -346,7 +346,7 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
 
     def unit(parts: Parts, level: str) -> str:
         nonlocal scratch
-        longest = max(function.program.operations for function, _ in parts.values())
+        longest = max(function.program.written for function, _ in parts.values())
         if level == OFTEN_LEVEL and longest > LONGEST_OFTEN:
             level = LONG_LEVEL
         named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
@@ -417,7 +417,7 @@ def load_stages(model: StageModel) -> Stages | None:
             identity = identity_of_parts(model)
 
         def sizes() -> list[int]:
-            return [f.program.operations for f, _ in plain_parts(model).values()]
+            return [f.program.written for f, _ in plain_parts(model).values()]
 
         def flags() -> list[list[str]]:
             longest = max(sizes())
