@@ -640,8 +640,11 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     cases = [f"    case {i}:{_case(name, tape)}\n      break;\n" for name, i in kinds.items()]
     sizes = [function.numel_out(i) for i in range(function.n_out())]
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    names = [f"const V *restrict a{i}" for i in range(function.n_in())]
-    names += ["V *restrict r"] if packed else [f"V *restrict r{i}" for i in range(len(sizes))]
+    given = [f"a{i}" for i in range(function.n_in())]
+    made = ["r"] if packed else [f"r{i}" for i in range(len(sizes))]
+    names = [f"const V *restrict {name}" for name in given] + [
+        f"V *restrict {name}" for name in made
+    ]
     constants = ", ".join(map(c_number, tape.constants))
     loops = {"multiply": _COMBINE, "transpose": _TURN, "solve": _ELIMINATE}
     used = dict.fromkeys(name.partition(" ")[0] for name in kinds)
@@ -652,6 +655,7 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
         f"static const int32_t lg_body_tape[] = {{{_table([*numbers, 0])}}};",
         f"static const double lg_body_constants[] = {{{constants}}};" if constants else "",
         f"static void lg_body({', '.join(names)}, V *restrict m)\n{{",
+        f"  {' '.join(f'(void){name};' for name in given + made)}",  # some may be of no use
     ]
     lines += [f"  lg_copy(m + {place}, a{i}, {count});" for i, place, count in tape.loads if count]
     lines.append("  for (const int32_t *t = lg_body_tape; *t;) {\n    switch (*t++) {")

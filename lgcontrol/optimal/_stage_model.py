@@ -109,11 +109,22 @@ class StageModel:
             prepare(self.end_curvature, calls=CALLS)
         self._calls.clear()
 
-    @cached_property
+    @property
     def is_implicit(self) -> bool:
         """Whether steps solve equations, which are looked at in the end."""
+        return self.resolved is not None
+
+    @cached_property
+    def resolved(self) -> ModelFunction | None:
+        """``(t, x, u, p, dt) → residual`` of steps that solve equations; above 1 they do not."""
         problem = self.problem
-        return resolved_step(problem.system, problem.method, problem.substeps) is not None
+        made = resolved_step(problem.system, problem.method, problem.substeps)
+        if made is None:
+            return None
+        inputs = symbols_of(self.step)
+        t, x, u, p, dt = inputs.values()
+        residual = made.function(t, x, u, p[: problem.system.n_parameters], dt)[1]
+        return named_function("resolved", inputs, {"residual": residual})
 
     @property
     def of_start(self) -> np.ndarray:

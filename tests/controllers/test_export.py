@@ -2,7 +2,7 @@
 
 import ctypes
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 
 import casadi as ca
@@ -33,6 +33,7 @@ from lgcontrol.controllers import (
 )
 from lgcontrol.controllers._mpc_info import MPCInfo
 from lgcontrol.groups import SO2, SO3, Product, Rn, Translation
+from lgcontrol.integrators import get_method
 from lgcontrol.mechanics import (
     FrameTask,
     JointProperties,
@@ -72,6 +73,7 @@ from ..elastic.arms import ARMS, links
 from ..optimal.examples import mechanical
 from ..optimal.test_phases import parked, posts
 from .test_mpc import satellite
+from .test_stiff_loops import DT, PLANT, TERMS
 
 UP = [-1.0, 0.0, 0.0]
 
@@ -156,6 +158,7 @@ CASES = {
         mpc(bounds=[Bound(lambda t, x, u, p: ca.log(x[0]), lower=-9.0, soft=3.0, name="height")]),
         [-0.6, 0.8, 0.0],
     ),
+    "a stiff plant, whose steps solve equations": lambda: (MPC(PLANT, 8, DT, **TERMS), [-1.0, 0.0]),
     "policy, ends at rest": lambda: (
         mpc(pendulum(policy=turning), bounds=[Bound("rate", 0.0, 0.0, at="terminal")]),
         [-0.6, 0.8, 0.0],
@@ -259,6 +262,23 @@ def test_firmware_refuses_a_first_plan_whose_defects_are_open(tmp_path):
         '  printf("%d\\n", rod_step(&m, 0, x, u) == ROD_UNSOLVED);\n'
     )
     assert printed(folder, body, tmp_path)[0, 0] == 1
+
+
+@pytest.mark.thorough
+@needs_compiler
+@pytest.mark.parametrize(("iterations", "status"), [(5, "OK"), (1, "UNSOLVED")])
+def test_firmware_says_where_steps_do_not_solve_their_equations(iterations, status, tmp_path):
+    method, x0 = replace(get_method("radau_iia5"), iterations=iterations), [-1.0, 0.0]
+    controller = MPC(PLANT, 8, DT, **TERMS | {"method": method})
+    folder = controller.export_c(tmp_path / "stiff", name="stiff")
+    body = (
+        f"  static const double x[] = {{{x0[0]}, {x0[1]}}};\n  double u[STIFF_NU];\n"
+        "  stiff_init(&m);\n"
+        f'  printf("%d\\n", stiff_step(&m, 0, x, u) == STIFF_{status});\n'
+    )
+    assert printed(folder, body, tmp_path, "-O0")[0, 0] == 1
+    controller(0.0, x0)
+    assert controller.info.status.name == status
 
 
 class Plain(Compiler):

@@ -1,5 +1,7 @@
 """Loops of stiff plants: implicit steps in calls of the kernel, IPOPT, and what is refused."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from lgcontrol import simulate
 from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import Rn
+from lgcontrol.integrators import get_method
 from lgcontrol.optimal import OptimalControlProblem
 from lgcontrol.optimal._internal import with_linear_inputs
 from lgcontrol.systems import Input, System
@@ -48,11 +51,16 @@ def test_a_loop_of_a_stiff_plant_plans_as_ipopt_does(hold):
     assert np.abs(PLANT.f(0.0, rest, run.u[-1], [])[0]) < 1e-2  # at rest
 
 
-def test_what_loops_and_firmware_cannot_do_with_collocation_is_said(tmp_path):
+def test_a_plan_whose_steps_do_not_solve_their_equations_is_no_answer():
+    method = replace(get_method("radau_iia5"), iterations=1)
+    mpc = MPC(PLANT, 8, DT, **TERMS | {"method": method})
+    mpc(0.0, [-1.0, 0.0])
+    assert mpc.info.status == "unsolved" and "did not solve their equations" in mpc.info.message
+
+
+def test_a_loop_refuses_collocation_of_inputs():
     with pytest.raises(ValueError, match='one number a period.*method="radau_iia5": the steps'):
         MPC(PLANT, 8, DT, hold="collocation", **TERMS)
-    with pytest.raises(NotImplementedError, match="solve no equations, as those of method='rad"):
-        MPC(PLANT, 8, DT, **TERMS).export_c(tmp_path / "stiff", x0=[0.5, 0.5])
 
 
 def test_an_input_held_at_its_mean_misses_the_end_of_a_linear_one():

@@ -40,7 +40,9 @@ SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP, CHANGE = (
 )
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
-SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy", "element")
+SELDOM = (
+    "end", "end_values", "end_curvature", "arrival", "between", "policy", "element", "resolved",
+)  # fmt: skip
 OFTEN_LEVEL = '"O2"'
 # Of functions of more operations: gcc takes two thirds of the time of -O2, they 4 % more.
 LONGEST_OFTEN = 25_000
@@ -325,6 +327,8 @@ def plain_parts(model: StageModel) -> Parts:
         parts["stage"] = model.stage, shared
     if len(model.free):
         parts["arrival"] = model.arrival, None
+    if model.resolved is not None:
+        parts["resolved"] = model.resolved, shared
     return parts
 
 

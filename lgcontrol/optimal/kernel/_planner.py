@@ -345,16 +345,9 @@ class InteriorPointSolver:
         Raises
         ------
         NotImplementedError
-            If a function of the problem is not made of scalar operations, steps solve equations,
-            or the reference moves.
+            If there is no C code for a function of the problem, or the reference moves.
         """
         problem = self.problem
-        if self.model.is_implicit:
-            raise NotImplementedError(
-                f"exported steps solve no equations, as those of method={problem.method!r} do: "
-                'take method="rk4" with shorter steps or substeps, and leave what is too fast for '
-                "them out of the model"
-            )
         reference = problem.reference if reference is None else reference
         if reference is not None:
             check_constant(problem.system, reference)

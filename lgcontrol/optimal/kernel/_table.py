@@ -105,6 +105,7 @@ function arrival cost of a free first state
 function retract state at error coordinates from a state
 function error error coordinates between states
 function step the state at the end of a stage
+function resolved by how much more than is tolerated a step misses its equations
 function costs cost and rows of a stage, without its step
 function between state at a share of the way between states
 function policy controls of the system's policy

@@ -151,15 +151,29 @@ static void tell(lg_loop *c, int status, const lg_verdict *v, int is_step)
   c->ended = status, c->stepped = is_step;
 }
 
+/* Whether all steps of the plan solve their equations, which those of implicit methods may not. */
+static int is_resolved(const lg_model *m, lg_task *q)
+{
+  lg_state own, *s = &own;
+  if (!m->resolved.call) return 1;
+  open_task(m, q, s);
+  const double *given[] = {q->t, q->plan, q->plan + (q->horizon + 1) * m->nq, q->p, q->steps};
+  call(&m->resolved, q->horizon, given, &s->t_cost, s->scratch);
+  for (int64_t k = 0; k < q->horizon; k++)
+    if (!(s->t_cost[k] <= 1)) return 0;
+  return 1;
+}
+
 /* What a plan is worth: as `MPCInfo.of` in Python. Of a new one with open defects nothing is known,
  * however it ended; a real-time step leaves defects of second order, which the next call closes. Of
  * a plan whose defects take half of the digits of start and reference nothing is left to close: the
- * next call begins anew. */
-static int judged(const lg_model *m, const lg_task *q, const lg_settings *o, const lg_loop *c, int status,
+ * next call begins anew, as behind a plan whose steps do not solve their equations. */
+static int judged(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c, int status,
                   const lg_verdict *v, int is_step)
 {
   const double size = larger(1, larger(largest(q->x0, m->nq, 0), largest(q->x_ref, m->nq, 0)));
-  const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(DBL_EPSILON) <= size);
+  const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(DBL_EPSILON) <= size)
+                      || !is_resolved(m, q);
   c->state[LG_PLANNED] = is_lost ? -1 : 1;
   if (is_lost) return LG_UNSOLVED;
   if (!is_step && !(v->defect <= o->acceptable)) return LG_UNSOLVED;
