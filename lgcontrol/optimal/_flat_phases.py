@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import casadi as ca
 import numpy as np
 
+from ..codegen import ModelFunction
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, get_method
 from ..systems import Input, Parameter, System
@@ -356,7 +357,11 @@ class FlatPhases:
             given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
         return given
 
-    def _system(self) -> System:
+    def in_parts(self, parts: int) -> ModelFunction:
+        """The step of the whole, made of so many of the phases' method."""
+        return self._system(parts).step()
+
+    def _system(self, parts: int = 1) -> System:
         first, group = self.phases[0].system, self._group()
         sizes = [motion.dim for motion in self.groups]
         others = group.dim - sum(sizes)
@@ -367,7 +372,10 @@ class FlatPhases:
                 i = alike[0]
                 now, begin, inputs, length = self._step_of_all(alike, t, x, u, p)
                 system = self.phases[i].system
-                after = system.step(self.method).function(now, begin, inputs, p, length)
+                after, step = begin, system.step(self.method).function
+                for j in range(parts):
+                    at = now + j * length / parts if j else now
+                    after = step(at, after, inputs, p, length / parts if parts > 1 else length)
                 moved = system.state.minus(after, x[self.own[i]])
                 if len(alike) < len(self.phases):
                     moved = ca.if_else(sum(self._is_in(j, t) for j in alike), moved, 0)

@@ -268,6 +268,7 @@ class PhasedProblem:
                         "Phase(duration=) says"
                     )
         given = guess_of_phases(self._flat, guess, times)
+        self.problem._kept["in parts"] = self._flat.in_parts
         solver, began, ends = make_solver(solver, self.problem), perf_counter(), Ends(options)
         found = self.problem.solve(
             self._flat.start(start, times), guess=given, solver=solver, **options

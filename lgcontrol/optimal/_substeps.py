@@ -78,3 +78,22 @@ def typical_states(system: System, reference: Any, times: np.ndarray) -> tuple[A
         x, u = [*x, *samples.x], [*u, *samples.u]
         t = np.concatenate([[0.0], t])
     return np.array(x), np.array(u), t[: len(x)]
+
+
+def ends_of_steps(
+    problem: Any, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray, parts: int = 1
+) -> np.ndarray:
+    """Ends (N, nq) of all steps from their first nodes, each made of so many shorter ones.
+
+    Whole steps of discrete systems, which have no shorter ones but those of phases.
+    """
+    system = problem.system
+    own, t, x = p[: system.n_parameters], t[:-1], x[:-1]
+    if system.is_discrete:
+        shorter = problem._kept.get("in parts") if parts > 1 else None
+        step = system.step() if shorter is None else shorter(parts)
+        return np.asarray(step(t, x, u, own))
+    step, h = system.step(problem.method, problem.substeps), problem.steps / parts
+    for j in range(parts):
+        x = np.asarray(step(t + j * h, x, u, own, h))
+    return x

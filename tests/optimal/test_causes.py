@@ -120,6 +120,17 @@ def hurry(method):
     return PhasedProblem(phase, time_weight=0.1, method=method).solve([0.0, 0.0])
 
 
+def long(steps):
+    """Down to rest, and up at the end, in 100 s: steps of 10 s are far too long."""
+    decay = System("decay", Rn(1), lambda t, x, u, p: -(x**3) + u, inputs=["u"])
+    there = [Bound("x0", 1.5, 1.5, at="terminal")]
+    cost = [Cost(lambda t, x, u, p: x**2 + u**2)]
+    problem = OptimalControlProblem(
+        decay, steps, 100 / steps, Q=0, R=1e-6, costs=cost, bounds=there, reference=[0.0]
+    )
+    return problem.solve([1.0])
+
+
 CAUSES = {
     "a duration at its limit": (
         lambda: short(1.0), lambda: short(10.0),
@@ -141,6 +152,10 @@ CAUSES = {
         lambda: hurry("rk4"), lambda: hurry("radau_iia5"),
         ["the steps are too long for the motion of servo", "multiplies changes of motion.speed by",
          'method="radau_iia5"'],
+    ),
+    "long steps whose violation is at its least": (
+        lambda: long(10), lambda: long(400),
+        ["the steps are too long for the motion of decay", "moves x0 otherwise than 4 in its"],
     ),
     "a norm": (
         lambda: far(lambda t, x, u, p: ca.norm_2(x)),
@@ -187,6 +202,29 @@ def test_a_message_names_the_cause_and_its_advice_solves_the_task(name):
         assert text in found.message
     assert "start elsewhere, guess=" not in found.message
     assert followed().status == "converged"
+
+
+def test_what_steps_that_are_too_long_prove_is_no_promise():
+    """The violation is at its least, of a task that more steps solve."""
+    found = long(10)
+    assert found.status == "stalled"  # not "infeasible"
+    assert found.defect < 1e-9 and found.kkt < 1e-6  # though its solve has ended
+
+
+def test_a_fed_batch_says_that_its_steps_are_too_long():
+    """A fermenter eats the last sugar in a minute; steps of explicit methods are an hour."""
+
+    def field(t, x, u, p):
+        growth = 0.4 * x[1] / (0.05 + x[1]) * x[0]
+        thin = u / x[2]
+        return [growth - thin * x[0], -2 * growth + thin * (200 - x[1]), u]
+
+    names = Rn(3, ("cells", "sugar", "volume"))
+    reactor = System("reactor", names, field, inputs=[Input("feed", "l/h", 0, 0.5)])
+    made = Cost(lambda t, x, u, p: x[0] * x[2], None, -1.0)
+    phase = Phase(reactor, 10, 10.0, costs=[made], bounds=[Bound("volume", upper=10)])
+    found = PhasedProblem(phase).solve([1.0, 5.0, 5.0], max_iterations=150)
+    assert "the steps are too long for the motion of reactor: that from node" in found.message
 
 
 def test_a_tolerance_below_rounding_ends_where_rounding_ends():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._causes import LastIterate, causes_of
+from .._causes import LastIterate, causes_of, off_their_motion
 from .._flat_phases import DURATION
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
@@ -116,6 +116,9 @@ class KernelResults:
             status = SolveStatus.FAILED
         if status is SolveStatus.INFEASIBLE and gap > ACCEPTABLE_RESIDUAL:
             status = SolveStatus.STALLED  # it is no motion, so its violation proves nothing
+        last_one = LastIterate(self.model, setting, nodes, found, log)
+        if status is SolveStatus.INFEASIBLE and off_their_motion(last_one):
+            status = SolveStatus.STALLED  # its violation proves something of the steps alone
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
@@ -124,7 +127,7 @@ class KernelResults:
             is_lost = is_long or status is SolveStatus.STALLED
             causes: list[str] = []
             if is_lost or status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
-                causes = causes_of(LastIterate(self.model, setting, nodes, found, log), status)
+                causes = causes_of(last_one, status)
             failed = "the numbers of the iterates are not finite: start elsewhere"
             if status is SolveStatus.FAILED and causes:
                 failed = causes.pop()
