@@ -55,7 +55,9 @@ from ._package import c_remark as c_remark
 from ._package import c_table as c_table
 from ._package import cmake_lists as cmake_lists
 from ._package import write_package as write_package
+from ._policy import build_seconds as build_seconds
 from ._policy import compile_policy as compile_policy
+from ._policy import interpreting_seconds as interpreting_seconds
 from ._threads import thread_count as thread_count
 from ._types import Shape as Shape
 from ._unit import Part as Part

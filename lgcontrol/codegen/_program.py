@@ -110,6 +110,18 @@ class Program:
             return self.operations
         return sum(function.n_instructions() for function in tape.functions)
 
+    @cached_property
+    def most_memory(self) -> int:
+        """Numbers that the code works on for one item, arguments and results included, at most."""
+        numbers = sum(self.sizes_in) + sum(self.sizes_out)
+        if self.flat is not None:
+            return numbers + self.flat.n_instructions()
+        tape = self.solving_tape
+        if tape is None:
+            return numbers
+        longest = max((called.n_instructions() for called in tape.functions), default=0)
+        return numbers + tape.size + longest
+
     def pays(self, calls: int) -> bool:
         """Whether interpreting that many calls takes longer than a build."""
         return pays(self.operations, self.written, calls)

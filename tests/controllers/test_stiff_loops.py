@@ -11,8 +11,10 @@ from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import get_method
-from lgcontrol.optimal import OptimalControlProblem
+from lgcontrol.optimal import InteriorPointSolver, OptimalControlProblem
 from lgcontrol.optimal._internal import with_linear_inputs
+from lgcontrol.optimal.kernel import _planner
+from lgcontrol.optimal.kernel._library import iterations_of_a_build
 from lgcontrol.systems import Input, System
 
 FAST, DT, GOAL = 1000.0, 0.1, [1.0, 1.0]
@@ -49,6 +51,20 @@ def test_a_loop_of_a_stiff_plant_plans_as_ipopt_does(hold):
     rest = run.x[-1]
     assert rest[0] == pytest.approx(1.0, abs=0.1)
     assert np.abs(PLANT.f(0.0, rest, run.u[-1], [])[0]) < 1e-2  # at rest
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
+def test_a_long_solve_goes_on_with_machine_code(monkeypatch):
+    problem, x0 = OptimalControlProblem(PLANT, 8, DT, **TERMS), [-1.0, 0.0]
+    plain, long = InteriorPointSolver(problem), InteriorPointSolver(problem)
+    _ = plain.memory, long.memory
+    needed = iterations_of_a_build(long.model, long._stages)
+    assert 100 < needed < 1000  # a step of the horizon is a tenth of a millisecond, a build 1 s
+    monkeypatch.setattr(_planner, "iterations_of_a_build", lambda *_: 3)
+    wanted, found = plain.solve(x0, time_limit=1e3), long.solve(x0)
+    assert long.is_compiled and not plain.is_compiled
+    assert len(found.iterations) == len(wanted.iterations) > 5
+    assert found.x == pytest.approx(wanted.x, abs=1e-9)
 
 
 def test_a_plan_whose_steps_do_not_solve_their_equations_is_no_answer():

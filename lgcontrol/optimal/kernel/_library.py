@@ -18,16 +18,18 @@ from ...codegen._internal import (
     Compiler,
     Part,
     UnsafeFolder,
+    build_seconds,
     compile_policy,
     find_compiler,
     find_or_build,
+    interpreting_seconds,
     key_of,
     notice,
     unit_source,
 )
 from .._settings import Settings
 from .._stage_model import StageModel
-from ._interpreter import Called, Interpreted, interpreter_source
+from ._interpreter import LANES, Called, Interpreted, interpreter_source
 from ._prebuilt import file_of, level_of_this_processor
 from ._table import CHANGE as CHANGE_TABLE
 from ._table import LOOP as LOOP_TABLE
@@ -454,6 +456,24 @@ def interpreted_stages(model: StageModel) -> Stages:
     return _interpreted(plain_parts(model) | curved_parts(model), places_of(model))
 
 
+def iterations_of_a_build(model: StageModel, stages: Stages) -> float:
+    """Iterations of a solve that take as long as compiling its functions would.
+
+    Of functions that CasADi evaluates, which are slow; infinite for others, and where nothing is
+    compiled.
+    """
+    if not isinstance(stages.keep, dict) or _compiler() is None:
+        return np.inf
+    parts = plain_parts(model) | curved_parts(model)
+    often = [
+        interpreting_seconds(parts[name][0].program.operations, is_callback=True)
+        for name in ("values", "stage", "curvature")
+        if isinstance(stages.keep.get(name), Called)
+    ]
+    written = sum(function.program.written for function, _ in parts.values())
+    return build_seconds(written) / (model.problem.horizon * sum(often)) if often else np.inf
+
+
 def _difference(model: StageModel, stages: Stages) -> str | None:
     """Which compiled function differs from the interpreted one at random arguments."""
     rng, call, problem = np.random.default_rng(0), _ENTRY, model.problem
@@ -543,7 +563,11 @@ def _interpreted(parts: Parts, places: dict[str, list[int]]) -> Stages:
         except NotImplementedError:  # operations on matrices, or a table that scalars call
             made[name] = Called(function, shared)
     entries = {name: program.entry for name, program in made.items()}
-    return Stages(entries, max(program.scratch for program in made.values()), made, places)
+    scratch = max(program.scratch for program in made.values())
+    if any(isinstance(program, Called) for program in made.values()):  # may be compiled in a solve
+        most = max(function.program.most_memory for function, _ in parts.values())
+        scratch = max(scratch, LANES * most)
+    return Stages(entries, scratch, made, places)
 
 
 # Files beside this folder that decide what the functions of a problem are.

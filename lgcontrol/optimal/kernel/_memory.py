@@ -142,6 +142,15 @@ class KernelMemory:
             )
         return made
 
+    def exchange(self, stages: Stages) -> bool:
+        """Take other code of the same functions, also within a solve; False if it needs more."""
+        if stages.scratch > self.model.scratch:
+            return False
+        for name, function in stages.functions.items():
+            setattr(self.model, name, function)
+        self.stages = stages
+        return True
+
     def plan(self, t: float, cost: float, content: float) -> Plan:
         """What the arrays hold, as a plan from a time on."""
         task = self.task

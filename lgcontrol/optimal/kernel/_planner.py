@@ -36,7 +36,13 @@ from .._solver import SOLVERS, GuessLike
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._export import ExportCase, LoopExport, export_kernel
-from ._library import Stages, interpreted_stages, load_kernel, load_stages
+from ._library import (
+    Stages,
+    interpreted_stages,
+    iterations_of_a_build,
+    load_kernel,
+    load_stages,
+)
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._memory import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
 from ._numpy import NumpyMemory
@@ -413,7 +419,8 @@ class InteriorPointSolver:
             At least 0, of all attempts together. A solve that stalls or ends infeasible begins
             again with the elastic problem. If a guess leads to no plan, "cheapest" follows.
         time_limit : float
-            In s.
+            In s. Without one, a solve with an implicit method compiles its functions once it has
+            taken about as long as that does, and goes on with the code.
         callback : callable, optional
             Called with every `Iteration`; the solve stops when it returns True.
 
@@ -452,7 +459,8 @@ class InteriorPointSolver:
         name = f"plan of {problem.system.name}"
         if not self.is_prepared:
             name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
-        watch = Watch(started, time_limit, callback, Progress(name))
+        after = self._iterations_of_a_build() if np.isinf(time_limit) else np.inf
+        watch = Watch(started, time_limit, callback, Progress(name), self._compile_now, after)
         memory.reserve(max_iterations)
         with watch.over(memory.task):
             status, left, way = STALLED, max_iterations, {"tolerance": tolerance, "resume": FRESH}
@@ -483,6 +491,21 @@ class InteriorPointSolver:
         self.plan = run.plan
         made = self._results.solution(run, tolerance=tolerance, ended=cut)
         return made._with_message(f"{made.message}; {text}") if text else made
+
+    def _iterations_of_a_build(self) -> float:
+        """Iterations after which a solve compiles its functions; infinite for one that does not."""
+        if self.is_prepared or self._build is not None or self._stages is None:
+            return np.inf
+        return iterations_of_a_build(self.model, self._stages)
+
+    def _compile_now(self) -> None:
+        """Within a solve that has taken as long as this does: it goes on with the code."""
+        found = load_stages(self.model)
+        self.is_prepared = True
+        if found is None:
+            self.model.prepare()
+        elif self.memory.exchange(found):
+            self._stages = self.problem._kept["stages"] = found
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
         """Whether a guess led to no plan, and there is another one."""

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from ...codegen._internal import Progress
@@ -18,15 +19,17 @@ class Watch:
     """What ends a solve early, time or the callback; says how far it is.
 
     The kernel asks it after every iteration. What a callback raises, or Ctrl-C, ends the solve and
-    is raised behind it.
+    is raised behind it. Behind some iteration it calls `late`, once.
     """
 
     def __init__(
         self, started: float, time_limit: float,
         callback: Callable[[Iteration], bool | None] | None, progress: Progress | None,
+        late: Callable[[], None] | None = None, after: float = inf,
     ) -> None:  # fmt: skip
         self.started, self.time_limit, self.callback = started, time_limit, callback
         self.progress, self.number = progress, 0
+        self.late, self.after = late, after
         self.ended: SolveStatus | None = None
         self.error: BaseException | None = None
         self.call = WATCH(self._ask)
@@ -44,6 +47,9 @@ class Watch:
                 self.ended = SolveStatus.STOPPED
             elif spent > self.time_limit:
                 self.ended = SolveStatus.TIME_LIMIT
+            if self.late is not None and self.number >= self.after and not self.is_over:
+                late, self.late = self.late, None
+                late()
             self.number += 1
         except BaseException as error:  # of the callback, or Ctrl-C
             self.error = error
