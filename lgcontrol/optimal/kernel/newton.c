@@ -154,7 +154,8 @@ static void compose(const lg_model *m, lg_state *s, const double *next, double *
   for (int l = 0; l < nx; l++)
     if (l < first || l >= first + dense)
       for (int i = 0; i < zv; i++) T_[i + l * zv] = lg_zero;
-  product(zv, 0, nx, dense, F, nz, next + first * nz, 1, nz, 1, 0, 0, 0, T + first * zp, zp);
+  product(zv, 0, nx, dense, F, nz, next + first * nz, 1, nz, 0, 1, 0, 0, 0, 1,
+          T + first * zp, zp);
   for (int n = 0; n < m->sub_sparse; n++) {
     const int64_t l = m->sub_rows[n], j = m->sub_columns[n];
     if (j >= nx) continue;
@@ -591,7 +592,7 @@ static void pull_back(const lg_model *m, const double *F, const double *lam, dou
 {
   const int nx = (int)m->nx, nz = nx + (int)m->nv, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
   lg_v sum[zv];
-  product(zv, 0, nx, 1, F, nz, lam, 1, 1, 1, 0, own, zp, (double *)sum, zp);
+  product(zv, 0, nx, 1, F, nz, lam, 1, 1, 0, 1, 0, own, zp, 1, (double *)sum, zp);
   put(own, (double *)sum, nz);
 }
 

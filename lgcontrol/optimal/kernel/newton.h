@@ -9,6 +9,12 @@
 #ifndef LG_EXPORT
 #define LG_EXPORT extern __attribute__((visibility("default")))
 #endif
+/* Loops over the sizes of a sweep, of which compilers leave long ones as they are. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LG_UNROLL _Pragma("GCC unroll 16")
+#else
+#define LG_UNROLL
+#endif
 #define LG_INLINE static inline __attribute__((always_inline))
 #if LG_W > 1
 typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
@@ -44,6 +50,9 @@ enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM, LG_DECIDED };
 typedef struct {
   double *x, *u, *s, *z, *e, *y, *zl, *zu, *lam, *nu;
 } lg_point;
+
+/* Where second derivatives are: not known, apart from first ones, or added to the Hessian H. */
+enum { LG_STRAIGHT, LG_APART, LG_ADDED };
 
 #ifndef LG_MOST_FILTER
 #define LG_MOST_FILTER 512
@@ -262,56 +271,68 @@ static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
 #define LG_KEEP(v) (void)(v)
 #endif
 
-/* to = from + sign L R in a block of r vectors by c columns, kept in registers; of the last one the
+/* to = times from + sign L R in a block of r vectors by c columns, kept in registers; of the last one the
  * first half alone where that is asked for. Without `from`, zero. Columns are `..._apart`, entry
- * (l, j) of R is at R[l * down + j * right]. */
+ * (l, j) of R is at R[l * down + j * right]. Of a symmetric R the upper half is read: `corner` is the
+ * row of its diagonal in the first column, -1 of other R. */
 LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
-                     const double *R, const int down, const int right, const int sign,
-                     const double *from, const int from_apart, double *to, const int to_apart,
-                     const int halves)
+                     const double *R, const int down, const int right, const int corner,
+                     const int sign, const double *from, const int from_apart, const double times,
+                     double *to, const int to_apart, const int halves)
 {
-  const int n = r - halves;
+  const int n = r - halves, whole = corner < 0 ? inner : corner;
   lg_v sum[12];
   lg_h last[8];
   for (int j = 0; j < c; j++) {
-    for (int i = 0; i < n; i++)
-      sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
-    if (halves) last[j] = (lg_h){0};
-    if (halves && from) last[j] = *(const lg_hu *)(const void *)(from + n * LG_W + j * from_apart);
-  }
-  for (int l = 0; l < inner; l++) {
-    lg_v own[4];
-    lg_h end = {0};
     for (int i = 0; i < n; i++) {
-      own[i] = load(L + i * LG_W + l * l_apart);
-      LG_KEEP(own[i]);
+      sum[i + j * r] = lg_zero;
+      if (from) sum[i + j * r] = load(from + i * LG_W + j * from_apart) * times;
     }
-    if (halves) {
-      end = *(const lg_hu *)(const void *)(L + n * LG_W + l * l_apart);
-      LG_KEEP(end);
-    }
-    for (int j = 0; j < c; j++) {
-      const double b = sign * R[l * down + j * right];
-      for (int i = 0; i < n; i++) sum[i + j * r] += own[i] * b;
-      if (halves) last[j] += end * b;
-    }
+    if (halves) last[j] = (lg_h){0};
+    if (halves && from)
+      last[j] = *(const lg_hu *)(const void *)(from + n * LG_W + j * from_apart) * times;
   }
+#define LG_TERM(l, entry) \
+  do { \
+    lg_v own[4]; \
+    lg_h end = {0}; \
+    for (int i = 0; i < n; i++) { \
+      own[i] = load(L + i * LG_W + (l) * l_apart); \
+      LG_KEEP(own[i]); \
+    } \
+    if (halves) { \
+      end = *(const lg_hu *)(const void *)(L + n * LG_W + (l) * l_apart); \
+      LG_KEEP(end); \
+    } \
+    for (int j = 0; j < c; j++) { \
+      const double b = sign * R[entry]; \
+      for (int i = 0; i < n; i++) sum[i + j * r] += own[i] * b; \
+      if (halves) last[j] += end * b; \
+    } \
+  } while (0)
+  for (int l = 0; l < whole; l++) LG_TERM(l, l * down + j * right);
+  for (int l = 0; l < c && corner >= 0; l++)
+    LG_TERM(corner + l, l <= j ? (corner + l) * down + j * right : (corner + j) * down + l * right);
+  for (int l = corner + c; l < inner && corner >= 0; l++)
+    LG_TERM(l, (corner + j) * down + (l - corner) * right);
+#undef LG_TERM
   for (int j = 0; j < c; j++) {
     for (int i = 0; i < n; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
     if (halves) *(lg_h *)(void *)(to + n * LG_W + j * to_apart) = last[j];
   }
 }
 
-/* The same for `rows` vectors a column; of a symmetric result the upper half at least. */
+/* The same for `rows` vectors a column; of a symmetric result the upper half at least. `upper` says
+ * that of a symmetric R, of as many columns, the upper half is read. */
 LG_INLINE void product(const int rows, const int halves, const int inner, const int count, const double *L,
                        const int l_apart, const double *R, const int down, const int right,
-                       const int sign, const int symmetric, const double *from,
-                       const int from_apart, double *to, const int to_apart)
+                       const int upper, const int sign, const int symmetric, const double *from,
+                       const int from_apart, const double times, double *to, const int to_apart)
 {
 #define LG_BLOCK(r, c) \
-  block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, sign, \
-        from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
-        to_apart, halves && i + r == rows)
+  block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, upper ? j : -1, sign, \
+        from ? from + i * LG_W + j * from_apart : 0, from_apart, times, \
+        to + i * LG_W + j * to_apart, to_apart, halves && i + r == rows)
   int j = 0;
   for (const int i = 0; symmetric && j + 8 <= count && j + 8 <= LG_W; j += 8) LG_BLOCK(1, 8);
   for (; j + 4 <= count; j += 4) {

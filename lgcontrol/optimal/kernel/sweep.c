@@ -11,23 +11,18 @@
  * unless it is positive definite. Columns of L are padded to whole vectors. */
 LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, lg_v *L_)
 {
-  const int V = (size + LG_W - 1) / LG_W, Q = V * LG_W;
-  lg_v U_[V * size], sum[V];
-  double *L = (double *)L_, *U = (double *)U_; /* U = L D */
-  for (int j = 0; j < size; j++) {
-    for (int i = 0; i < V; i++) U_[i + j * V] = lg_zero;
-    for (int i = j; i < size; i++) U[i + j * Q] = M[j + i * apart];
-    for (int i = 0; i < V; i++) sum[i] = U_[i + j * V];
-    double pivot = M[j * (apart + 1)];
-    for (int l = 0; l < j; l++) {
-      const double by = L[j + l * Q];
-      pivot -= by * U[j + l * Q];
-      for (int i = 0; i < V; i++) sum[i] -= U_[i + l * V] * by;
+  const int Q = (size + LG_W - 1) / LG_W * LG_W;
+  double *L = (double *)L_, U[size * size], own[size * size];
+  LG_UNROLL for (int j = 0; j < size; j++) {
+    LG_UNROLL for (int i = j; i < size; i++) {
+      double sum = M[j + i * apart];
+      LG_UNROLL for (int l = 0; l < j; l++) sum -= U[i + l * size] * own[j + l * size];
+      U[i + j * size] = sum;
     }
-    if (!(pivot > 0) || !isfinite(pivot)) return 0;
-    const double over = 1 / pivot;
-    for (int i = 0; i < V; i++) U_[i + j * V] = sum[i], L_[i + j * V] = sum[i] * over;
-    L[j + j * Q] = over;
+    if (!(U[j + j * size] > 0) || !isfinite(U[j + j * size])) return 0;
+    const double over = 1 / U[j + j * size];
+    LG_UNROLL for (int i = j; i < size; i++)
+      L[i + j * Q] = own[i + j * size] = i > j ? U[i + j * size] * over : over;
   }
   return 1;
 }
@@ -66,8 +61,17 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   for (int k = N - 1; k >= 0; k--) {
     const double *F = s->F + (int64_t)k * nx * nz, *H = s->H + (int64_t)k * nz * nz;
     const double *W = s->curvature + (int64_t)k * nz * nz, *G = s->G + (int64_t)k * nr * nz;
-    lg_v *kept = (lg_v *)(void *)(s->P + (int64_t)k * nx * xp);
-    for (int i = 0; i < xv * nx; i++) kept[i] = P_[i];
+    double *kept = s->P + (int64_t)k * nx * xp;
+    lg_v *kept_ = (lg_v *)(void *)kept;
+    /* P has its upper half alone, which was written in these parts: others would wait for them */
+    for (int j = 0; j < nx; j++) {
+      for (int i = 0; i < xv - xh; i++) kept_[i + j * xv] = first_of(nx - i * LG_W, P_[i + j * xv]);
+      const int64_t last = (xv - 1) * LG_W + j * xp;
+      if (xh) *(lg_h *)(void *)(kept + last) = *(lg_h *)(void *)(P + last);
+    }
+    LG_UNROLL for (int j = 0; j < nx; j++)
+      LG_UNROLL for (int i = 0; i < j; i++) kept[j + i * xp] = P[i + j * xp];
+    for (int i = 0; i < xv * nx && m->sparse > 0; i++) P_[i] = kept_[i];
     const double *entries = s->bend + (int64_t)k * bends;
     for (int n = 0; n < bends; n++) {
       const int i = (int)rows[n], j = (int)columns[n];
@@ -76,15 +80,16 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       if (i != j) P[j + i * xp] += own;
     }
     /* M = H + Fᵀ P F */
-    for (int j = 0; j < nz; j++)
+    const int is_added = bent == LG_APART, apart = is_added ? zp : nz;
+    for (int j = 0; j < nz && is_added; j++)
       for (int i = 0; i <= j / LG_W; i++) {
-        lg_v sum = load(H + j * nz + i * LG_W);
-        if (bent) sum += load(W + j * nz + i * LG_W);
+        const lg_v sum = load(H + j * nz + i * LG_W) + load(W + j * nz + i * LG_W);
         M_[i + j * zv] = sum * scale;
       }
+    const double *const from = is_added ? M : H, times = is_added ? 1 : scale;
     if (m->sparse > 0) {
       const int first = (int)m->first, dense = (int)m->dense;
-      product(xv, xh, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 1, 0, 0, 0, PF, xp);
+      product(xv, xh, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 0, 1, 0, 0, 0, 1, PF, xp);
       for (int n = 0; n < m->sparse; n++) {
         const int64_t l = m->rows[n], j = m->columns[n];
         for (int i = 0; i < xv; i++) PF_[i + j * xv] += P_[i + l * xv] * F[l * nz + j];
@@ -93,14 +98,15 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
         for (int j = 0; j < nz; j++) T[j + l * zp] = PF[l + j * xp];
         for (int j = nz; j < zp; j++) T[j + l * zp] = 0;
       }
-      product(zv, zh, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 1, 1, M, zp, M, zp);
+      product(zv, zh, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 0, 1, 1, from, apart,
+              times, M, zp);
       for (int n = 0; n < m->sparse; n++) {
         const int64_t l = m->rows[n], j = m->columns[n];
         for (int i = 0; i <= j / LG_W; i++) M_[i + j * zv] += T_[i + l * zv] * F[l * nz + j];
       }
     } else {
-      product(xv, xh, nx, nz, P, xp, F, nz, 1, 1, 0, 0, 0, PF, xp);
-      product(zv, zh, nx, nz, F, nz, PF, 1, xp, 1, 1, M, zp, M, zp);
+      product(zv, zh, nx, nx, F, nz, P, 1, xp, 1, 1, 0, 0, 0, 1, T, zp);
+      product(zv, zh, nx, nz, F, nz, T, zp, 1, 0, 1, 1, from, apart, times, M, zp);
     }
     for (int r = 0; r < nr; r++) {
       const double weight = s->weight[k * nr + r], *row = G + r * nz;
@@ -125,12 +131,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       for (int j = 0; j < xv; j++) R_[j + i * xv] = held[j];
       for (int j = 0; j < xv; j++) S_[j + i * xv] = held[j] * L[i * (vv * LG_W + 1)];
     }
-    product(xv, xh, nv, nx, R, xp, S, xp, 1, -1, 1, M, zp, P, xp);
-    for (int j = 0; j < nx; j++)
-      for (int i = 0; i < j; i++) P[j + i * xp] = P[i + j * xp];
-    if (xp > nx)
-      for (int j = 0; j < nx; j++)
-        for (int i = nx; i < xp; i++) P[i + j * xp] = 0;
+    product(xv, xh, nv, nx, R, xp, S, xp, 1, 0, -1, 1, M, zp, 1, P, xp);
     double *K = s->K + (int64_t)k * nv * xp;
     for (int i = nv - 1; i >= 0; i--) {
       for (int j = 0; j < xv; j++) held[j] = S_[j + i * xv];
@@ -141,8 +142,11 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     for (int i = 0; i < nv; i++)
       for (int j = 0; j < xp; j++) K[j + i * xp] = j < nx ? -S[j + i * xp] : 0;
   }
-  for (int i = 0; i < nx * nx; i++)
-    if (!isfinite(P[i / nx * xp + i % nx])) return 0;
+  for (int j = 0; j < nx; j++)
+    for (int i = 0; i <= j; i++) {
+      if (!isfinite(P[i + j * xp])) return 0;
+      P[j + i * xp] = P[i + j * xp];
+    }
   const int nf = (int)m->nf;
   if (nf > 0) {
     for (int j = 0; j < nf; j++)
