@@ -44,7 +44,7 @@ test-versions: ## run a quick part of them with the oldest and newest supported 
 	tools/test_versions.sh $(ARGS)
 
 # Kept bytecode saves every process of the tests seconds, whatever the environment says.
-test test-thorough: export PYTHONDONTWRITEBYTECODE :=
+test test-thorough notebooks: export PYTHONDONTWRITEBYTECODE :=
 
 lint: $(READY) ## check style and format
 	$(BIN)/ruff check
@@ -62,7 +62,7 @@ types: $(READY) ## check the types of the packages, and of the examples as a use
 
 notebooks: $(READY) ## execute every notebook and the long pages of docs
 	$(BIN)/python tools/run_notebooks.py $(ARGS)
-	$(if $(ARGS),,$(BIN)/pytest -q -m thorough tests/project)
+	$(if $(ARGS),,$(BIN)/pytest -q -n auto --dist worksteal -m thorough tests/project)
 
 docs: .venv/ready-docs ## build the site into build/site; warnings are errors (ARGS="-E" for all anew)
 	@test -f build/site/searchindex.js || rm -rf build/doctrees  # what an interrupted build left

@@ -42,9 +42,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"no case of {', '.join(never)} is among those run by default")
 
 
+def pytest_collectstart() -> None:
+    """Tests that are found stay: nothing is garbage yet."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep what lives to the end out of the garbage collector, which else goes through it again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -335,7 +335,7 @@ def played(folder, tmp_path, table, body):
         '    printf("%.17g %d\\n", u[0], status);\n  }\n  return 0; }\n'
     )
     done = subprocess.run(
-        [built(folder, program, "swing.c", into=tmp_path, level="-O1 -ffp-contract=off")],
+        [built(folder, program, "swing.c", into=tmp_path, level="-O0 -ffp-contract=off")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)

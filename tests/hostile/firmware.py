@@ -20,12 +20,15 @@ static void tell(const double *values, int count) {
 """
 
 
-def program_of(folder, text, into):
-    """A program of an export and what calls it, under sanitizers where there are any."""
+def program_of(folder, text, into, *, is_watched=True):
+    """A program of an export and what calls it, under sanitizers where there are any.
+
+    Their build takes four times as long: not with ``is_watched=False``.
+    """
     main = into / "told.c"
     main.write_text(f'#include "{folder.name}.h"\n{_HEAD}int main(void) {{\n{text}}}\n')
     sources = [main, *sorted(p.name for p in folder.glob("*.c") if p.name != "main.c")]
-    level = " ".join(("-O0", *SANITIZED)) if has_sanitizers() else "-O0"
+    level = " ".join(("-O0", *SANITIZED)) if is_watched and has_sanitizers() else "-O0"
     return built(folder, *sources, into=into, level=level)
 
 
@@ -37,7 +40,7 @@ def answers_of(program, calls):
     return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
 
 
-def estimator_program(estimator, into, name="own"):
+def estimator_program(estimator, into, name="own", *, is_watched=True):
     """Takes ``[kind, dt or time, values]``, kind 0 for intervals; answers ``[status, x, P]``."""
     folder = estimator.export_c(into / name, name=name)
     system, keys = estimator.system, list(estimator.sensors)
@@ -56,7 +59,7 @@ def estimator_program(estimator, into, name="own"):
         f"    take(v, {2 + width});\n{''.join(cases)}    {read}\n    {name}_covariance(&e, P);\n"
         f'    printf("%d ", status); tell(x, {nq}); tell(P, {n * n}); printf("\\n");\n  }}\n'
     )
-    return program_of(folder, text, into)
+    return program_of(folder, text, into, is_watched=is_watched)
 
 
 def width_of(estimator):
