@@ -152,6 +152,8 @@ class _TapeReader:
             return [self._multiply(*given, in_place=in_place)]
         if operation == ca.OP_SOLVE and self._is_dense:
             return [self._solve(*given, is_transposed=node.info()["tr"])]
+        if operation in (ca.OP_SETNONZEROS, ca.OP_ADDNONZEROS) and self._is_dense:
+            return [self._set(*given, node.info(), adds=operation == ca.OP_ADDNONZEROS)]
         out = self._new(node.sparsity())
         self._write(operation, node, given, out)
         return [out]
@@ -245,6 +247,20 @@ class _TapeReader:
         self._add("solve", [out, matrix], n, count)
         return out
 
+    def _set(self, x: _Value, y: _Value, info: dict[str, Any], *, adds: bool) -> _Value:
+        """A copy of x in which entries are those of y, or have them added."""
+        places = _indices(info)
+        if min(places, default=0) < 0 or len({*places}) < len(places):
+            raise Unsupported
+        out = self._new(x.sparsity)
+        self._copy(out, 0, x, 0, x.sparsity.nnz())
+        if adds:
+            before, y_before = self._picked(x, places, y.sparsity), y
+            y = self._new(y_before.sparsity)
+            self._add(f"binary {ca.OP_ADD}", [y, before, y_before], len(places), 1, 1)
+        self._move(out, y, np.array(places), np.arange(len(places)))
+        return out
+
     def _as_dense(self, value: _Value) -> _Value:
         if value.sparsity.is_dense():
             return value
@@ -261,24 +277,16 @@ class _TapeReader:
 
     def _get(self, node: ca.MX, value: _Value) -> _Value:
         info, sparsity = node.info(), node.sparsity()
-        if "slice" in info:
-            start, stop, step = (info["slice"][key] for key in ("start", "stop", "step"))
-            if step == 1:
-                return self._part(value, start, sparsity)
-            indices = list(range(start, stop, step))
-        elif "nz" in info:
-            indices = list(info["nz"])
-        else:
-            outer, inner = (
-                range(*(info[key][name] for name in ("start", "stop", "step")))
-                for key in ("outer", "inner")
-            )
+        if "slice" in info and info["slice"]["step"] == 1:
+            return self._part(value, info["slice"]["start"], sparsity)
+        if "outer" in info:
+            outer, inner = _range(info["outer"]), _range(info["inner"])
             out = self._new(sparsity)
             moved = self._part(value, outer.start + inner.start, sparsity)
             numbers = len(outer), outer.step, len(inner), inner.step
             self._add("slice", [out, moved], *numbers)
             return out
-        return self._picked(value, indices, sparsity)
+        return self._picked(value, _indices(info), sparsity)
 
     def _picked(self, value: _Value, indices: list[int], sparsity: ca.Sparsity) -> _Value:
         """Entries of a value; those side by side stay where they are, or are copied together."""
@@ -325,14 +333,16 @@ class _TapeReader:
         """Copy the entries that both patterns have, run by run."""
         if not value.sparsity.is_subset(out.sparsity) or not out.sparsity.is_subset(value.sparsity):
             self._add("zero", [out], out.sparsity.nnz())
-        runs: list[list[int]] = []
         have = _places(value.sparsity)
         want = _places(out.sparsity)
-        common, i, j = np.intersect1d(want, have, assume_unique=True, return_indices=True)
+        _, i, j = np.intersect1d(want, have, assume_unique=True, return_indices=True)
+        self._move(out, value, i, j)
+
+    def _move(self, out: _Value, value: _Value, i: np.ndarray, j: np.ndarray) -> None:
+        """Copy the entries j of a value to the places i, those side by side together."""
         breaks = np.flatnonzero((np.diff(i) != 1) | (np.diff(j) != 1)) + 1
-        if common.size:
-            for part_i, part_j in zip(np.split(i, breaks), np.split(j, breaks), strict=True):
-                runs.append([int(part_i[0]), int(part_j[0]), len(part_i)])
+        parts = zip(np.split(i, breaks), np.split(j, breaks), strict=True)
+        runs = [(int(a[0]), int(b[0]), len(a)) for a, b in parts if a.size]
         self._add("runs", [out, value], len(runs), *(x for run in runs for x in run))
 
     def _multiply(self, z: _Value, x: _Value, y: _Value, *, in_place: bool) -> _Value:
@@ -459,6 +469,19 @@ class _TapeMemory:
             start, before = self._free.pop(i - 1)
             i, size = i - 1, size + before
         self._free.insert(i, (start, size))
+
+
+def _range(info: dict[str, int]) -> range:
+    return range(info["start"], info["stop"], info["step"])
+
+
+def _indices(info: dict[str, Any]) -> list[int]:
+    """Entries that a node reads or writes, as CasADi tells of it."""
+    if "slice" in info:
+        return list(_range(info["slice"]))
+    if "nz" in info:
+        return list(info["nz"])
+    return [i + j for i in _range(info["outer"]) for j in _range(info["inner"])]
 
 
 def _places(sparsity: ca.Sparsity) -> np.ndarray:

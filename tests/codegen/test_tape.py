@@ -57,7 +57,11 @@ def solving() -> ca.Function:
     again, _ = inner(A + 1, b)
     kept = b + 1  # stays as it is where the product is added to it in a function that is called
     adds = ca.Function("adds", [A, b], [ca.mac(A, A, A), ca.mac(A, b, b)])(A, kept)[1]
-    return ca.Function("solving", [A, b], [moved, sums, again, M.T @ (M @ b), adds, kept])
+    changed = ca.MX(A)
+    changed[1:4, 2] = b[:3, 1]
+    changed[[4, 0], [0, 3]] += b[1:3, :]
+    results = [moved, sums, again, M.T @ (M @ b), adds, kept, changed, A]
+    return ca.Function("solving", [A, b], results)
 
 
 def test_every_kind_of_step_is_tested():
