@@ -39,6 +39,7 @@ TOO_LONG = 1e3
 # waits of 12.5 s whose solves fail by it have 0.86 to 20, where steps are exact it is 1e-11. Decays
 # by an implicit method, which end 0.065 above zero at most, have 0.68: they are not meant.
 OFF, OFF_SLOPE, PARTS, MOVED, LEAST_SLOPE, LEAST_SPAN = 0.1, 0.7, 4, 1e-5, 0.03, 1e-3
+TINY = np.finfo(float).tiny
 # Displacement of a coordinate that tells whether it makes something infinite.
 ASIDE = 1e-3
 
@@ -393,10 +394,40 @@ def _too_long(last: LastIterate) -> str:
     )
 
 
-def off_their_motion(last: LastIterate) -> str:
-    """The step that ends, or answers to changes, most otherwise than shorter ones in its place.
+def proves_nothing(last: LastIterate) -> bool:
+    """Whether steps are off their motion where the violation that is left depends on them.
 
-    What an iterate proves by such steps is of these steps, and not of the motion.
+    The multipliers of the dynamics weigh the states: a certificate holds for the motion, too, if
+    only what does not change the violation is off.
+    """
+    weights = np.abs(last.plan["lam"])
+    with np.errstate(all="ignore"):
+        ends, slopes = (
+            (weights * parts).sum(axis=1) / np.maximum((weights * whole).sum(axis=1), TINY)
+            for parts, whole in _off(last)
+        )
+    return bool((np.maximum(ends, slopes) > 1).any())
+
+
+def _off_their_motion(last: LastIterate) -> str:
+    """The step that ends, or answers to changes, most otherwise than shorter ones in its place."""
+    with np.errstate(all="ignore"):
+        share = np.maximum(*(parts / whole for parts, whole in _off(last)))
+    share = np.where(np.isfinite(share), share, np.inf)
+    k, i = np.unravel_index(int(share.argmax()), share.shape)
+    if not share[k, i] > 1:
+        return ""
+    return (
+        f"the steps are too long for {last.motion}: that from node {k} moves {last.names[i]} "
+        f"otherwise than {PARTS} in its place, so that this plan tells nothing of the motion: take "
+        'shorter ones, or method="radau_iia5" in place of an explicit one'
+    )
+
+
+def _off(last: LastIterate) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """How far ends of steps, and their answers to changes, are off those of shorter ones (N, n).
+
+    Each beside what is allowed.
     """
     model, nodes, p = last.model, last.nodes, last.setting.p
     problem, system, size = model.problem, model.problem.system, last.size
@@ -407,22 +438,13 @@ def off_their_motion(last: LastIterate) -> str:
     with np.errstate(all="ignore"):
         span = np.abs(system.error(nodes.x, nodes.x[0])).max(axis=0)
         span = np.maximum(span, LEAST_SPAN * max(span.max(), size.min()))
-        off = np.abs(system.error(ends(nodes, PARTS), ends(nodes, 1))) / (OFF * span)
+        off = np.abs(system.error(ends(nodes, PARTS), ends(nodes, 1)))
         up, down = (_pattern(last, MOVED, sign) for sign in (1.0, -1.0))
         long, short = (system.error(ends(up, n), ends(down, n)) for n in (1, PARTS))
         slopes = np.abs(np.concatenate([last.at.A, last.at.B], axis=2))
         answer = np.einsum("kij,kj->ki", slopes, (_shares(last) * size)[:-1])
-        answer = 2 * MOVED * OFF_SLOPE * np.maximum(answer, LEAST_SLOPE * size[: model.n])
-        share = np.maximum(off, np.abs(long - short) / answer)
-    share = np.where(np.isfinite(share), share, np.inf)
-    k, i = np.unravel_index(int(share.argmax()), share.shape)
-    if not share[k, i] > 1:
-        return ""
-    return (
-        f"the steps are too long for {last.motion}: that from node {k} moves {last.names[i]} "
-        f"otherwise than {PARTS} in its place, so that this plan tells nothing of the motion: take "
-        'shorter ones, or method="radau_iia5" in place of an explicit one'
-    )
+        answer = 2 * MOVED * np.maximum(answer, LEAST_SLOPE * size[: model.n])
+    return (off, OFF * np.broadcast_to(span, off.shape)), (np.abs(long - short), OFF_SLOPE * answer)
 
 
 # -- kinks -----------------------------------------------------------------------------------------
@@ -507,7 +529,7 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
 Rule: TypeAlias = Callable[[LastIterate], str]
 # Rules in order, the most certain first; a solve that failed, or is infeasible, asks fewer.
 ALL_RULES: tuple[Rule, ...] = (
-    _not_finite, _diverged, _too_long, off_their_motion, _dependent, _kink, _sizes
+    _not_finite, _diverged, _too_long, _off_their_motion, _dependent, _kink, _sizes
 )  # fmt: skip
 RULES: dict[SolveStatus, tuple[Rule, ...]] = {
     SolveStatus.FAILED: (_not_finite,),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._causes import LastIterate, causes_of, off_their_motion
+from .._causes import LastIterate, causes_of, proves_nothing
 from .._flat_phases import DURATION
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
@@ -117,7 +117,7 @@ class KernelResults:
         if status is SolveStatus.INFEASIBLE and gap > ACCEPTABLE_RESIDUAL:
             status = SolveStatus.STALLED  # it is no motion, so its violation proves nothing
         last_one = LastIterate(self.model, setting, nodes, found, log)
-        if status is SolveStatus.INFEASIBLE and off_their_motion(last_one):
+        if status is SolveStatus.INFEASIBLE and proves_nothing(last_one):
             status = SolveStatus.STALLED  # its violation proves something of the steps alone
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
