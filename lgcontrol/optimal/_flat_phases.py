@@ -92,7 +92,7 @@ class FlatPhases:
             for name, (low, high) in limits.items()
         ]
         haste = Cost(lambda t, x, u, p: self.elapsed(x, len(phases)), None, time_weight, "time")
-        spans, bounds = range(len(phases)), [PhaseBounds(self, i) for i in range(len(phases))]
+        spans, bounds = range(len(phases)), PhaseBounds.of_all(self)
         loop = [self._closing()] if is_periodic else []
         if shapes[0].kind == "linear":
             n = first.n_errors
@@ -145,7 +145,8 @@ class FlatPhases:
         parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
         return Coordinates(tuple(parts[:-2]), parts[-2], parts[-1])
 
-    def _group(self) -> Product:
+    def group(self) -> Product:
+        """Where the state of the whole is."""
         blocks: dict[str, LieGroup] = {
             f"{MOTION}{k or ''}": group for k, group in enumerate(self.groups)
         }
@@ -362,7 +363,7 @@ class FlatPhases:
         return self._system(parts).step()
 
     def _system(self, parts: int = 1) -> System:
-        first, group = self.phases[0].system, self._group()
+        first, group = self.phases[0].system, self.group()
         sizes = [motion.dim for motion in self.groups]
         others = group.dim - sum(sizes)
 
@@ -516,17 +517,28 @@ class FlatPhases:
         view = self.shapes[i].view
         return {*range(view.nq, view.nq + (view.beside if view.kind == "linear" else 0))}
 
+    def _after_all(self, x: Any, p: Any) -> Any:
+        """The state of the first phase with which a loop begins anew."""
+        last, end = self.phases[-1], x[self.own[-1]]
+        if last.jump is None:
+            return end
+        return last.jumped(self.elapsed(x, len(self.phases)), end, p, self.groups[0])
+
+    def begun_anew(self, x: Any, p: Any) -> Any:
+        """State of the whole at the start of a loop, for that at its end."""
+        after = x[:]
+        after[self.own[0]] = self._after_all(x, p)
+        return after
+
     def _closing(self) -> Bound:
         """The loop: the first state, carried along, is that after the end."""
-        own, kept = self.own, self.split.first
-        last, group, end = self.phases[-1], self.groups[0], int(self.starts[-1])
+        kept, group, end = self.split.first, self.groups[0], int(self.starts[-1])
 
         def function(t: Any, x: Any, u: Any, p: Any) -> Any:
-            now, first = x[own[0]], x[kept]
-            if last.jump is not None:
-                there = last.jumped(self.elapsed(x, len(self.phases)), x[own[-1]], p, group)
-                now = ca.if_else(t > end - 0.5, there, now)
-            return group.minus(now, first)
+            now = x[self.own[0]]
+            if self.phases[-1].jump is not None:
+                now = ca.if_else(t > end - 0.5, self._after_all(x, p), now)
+            return group.minus(now, x[kept])
 
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
 

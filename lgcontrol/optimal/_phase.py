@@ -45,10 +45,10 @@ class Phase:
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.
     bounds : sequence of Bound
-        Along the phase; those on states hold after its first node. Bounds ``at="terminal"`` hold
-        at its end, before the jump. Bounds ``at="start"`` hold after the jump before it or, if it
-        is free, at the start of all. Nodes of a range are counted from the start of the phase, also
-        those of costs and residuals.
+        Along the phase, also where it begins: of the first phase if its start is free, of others at
+        the end of the phase before or, if that has a jump, after it. Bounds ``at="terminal"`` hold
+        at its end, before the jump, and bounds ``at="start"`` where it begins, alone. Nodes of a
+        range are counted from the start of the phase, also those of costs and residuals.
     jump : callable, optional
         ``(t, x, p) → x`` on CasADi columns: the state of the next phase after the end of this one.
     name : str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -25,8 +25,8 @@ from ._rows import expression_of
 from ._statement import collocation_of
 from ._terms import Residual
 
-# Steps that differ by this share are of one length.
-SAME_LENGTH = 1e-9
+# Steps that differ by this share are of one length; rows that do at so many points are one row.
+SAME_LENGTH, SAME_ROW, SAMPLES = 1e-9, 1e-9, 3
 
 
 def root(length: Any) -> Any:
@@ -42,11 +42,36 @@ def pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
 
 
 class PhaseBounds:
-    """Bounds of phase i of a `FlatPhases`, with what its controls may do less than others'."""
+    """Bounds of phase i of a `FlatPhases`, with what its controls may do less than others'.
 
-    def __init__(self, flat: Any, i: int) -> None:
+    Those along the phase hold at its first node, too: after the jump, where that is found. What the
+    end of the phase `before` keeps there need not be said again.
+    """
+
+    def __init__(self, flat: Any, i: int, before: PhaseBounds | None = None) -> None:
         self.flat, self.i, self.phase = flat, i, flat.phases[i]
         self.placed = [*self._placed()]
+        first = int(flat.starts[i])
+        ends = [] if before is None else before._sides_at_end()
+        for one in self.placed if ends else ():
+            if one.begins_along and first in one.nodes and one.is_kept_by(ends):
+                one.nodes = one.nodes[1:]
+        self.placed = [one for one in self.placed if one.nodes]
+
+    @classmethod
+    def of_all(cls, flat: Any) -> list[PhaseBounds]:
+        """Those of all phases."""
+        count, made = len(flat.phases), []
+        before = cls(flat, count - 1) if flat.is_periodic else None
+        for i in range(count):
+            before = cls(flat, i, before)
+            made.append(before)
+        return made
+
+    def _sides_at_end(self) -> list[TriedSide]:
+        """What is kept at the end of the phase."""
+        end = int(self.flat.starts[self.i + 1])
+        return [side for one in self.placed if end in one.nodes for side in one.tried(end)]
 
     def bounds(self) -> Iterator[Bound]:
         """Rows at the nodes of the whole; of soft ones those of `PlacedBound.linear`."""
@@ -86,7 +111,8 @@ class PhaseBounds:
                     "solve(), unless it is free (free=…, is_periodic=True)"
                 )
             at = nodes_at(bound.at, phase.steps)
-            if bound.at in ALONG and i == 0 and is_open and not flat.is_periodic:
+            begins_along = bound.at in ALONG and not needs_input and (i > 0 or is_open)
+            if begins_along:
                 at = range(at.stop)
             if at and not 0 <= min(at) <= max(at) <= phase.steps:
                 raise ValueError(
@@ -94,22 +120,21 @@ class PhaseBounds:
                     f"{phase.steps}"
                 )
             nodes = range(first + at.start, first + at.stop, at.step)
-            places = [nodes]
-            if flat.begins[i] and bound.at in ALONG and by_state & flat.input_coordinates(i):
-                places.append(range(first, first + 1))  # linear inputs begin anew at that node
             if isinstance(bound.of, PointRows):
                 names = names * flat.n_points
-            for nodes in places:
-                of_first = first in nodes or needs_input
-                if bound.at != "terminal" and needs_input:
-                    # Inputs have a value where a step begins.
-                    nodes = (
-                        range(first, last)
-                        if bound.at in ALONG
-                        else range(nodes.start, min(nodes.stop, last), nodes.step)
-                    )
-                if nodes:
-                    yield PlacedBound(flat, i, bound, names, nodes, needs_input, of_first)
+            if bound.at != "terminal" and needs_input:
+                # Inputs have a value where a step begins.
+                nodes = (
+                    range(first, last)
+                    if bound.at in ALONG
+                    else range(nodes.start, min(nodes.stop, last), nodes.step)
+                )
+            places = [nodes]
+            if begins_along and flat.begins[i]:
+                # Linear inputs begin anew there: what needs these rates has no value at the end.
+                places = [nodes[:1], nodes[1:]]
+            for own in filter(None, places):
+                yield PlacedBound(flat, i, bound, names, own, needs_input, begins_along)
 
     def _tighter(self) -> Iterator[Bound]:
         """Bounds of the controls of the phase where another phase allows more."""
@@ -121,18 +146,37 @@ class PhaseBounds:
                 yield Bound(f"input.{entry.name}", entry.lower, entry.upper, name=name)
 
 
+class TriedSide(NamedTuple):
+    """A one-sided row by its values at some points, its limit and its weight, if it is soft."""
+
+    values: np.ndarray
+    sign: float
+    limit: Any
+    soft: Any
+
+    def keeps(self, other: TriedSide) -> bool:
+        """Whether the other is kept wherever this one is, and counted if it is soft."""
+        is_same = np.allclose(self.values, other.values, SAME_ROW, SAME_ROW)
+        if self.sign != other.sign or not is_same:
+            return False
+        if self.soft is not None or {type(self.limit), type(other.limit)} != {float}:
+            return (self.soft, self.limit) == (other.soft, other.limit)
+        return self.sign * (other.limit - self.limit) >= 0
+
+
 class PlacedBound:
     """A bound of a phase: its rows as a function of the whole, and the nodes at which it holds.
 
-    States are those after a jump if it is `of_first`.
+    If it `begins_along`, it holds along the phase and at its first node.
     """
 
     def __init__(
         self, flat: Any, i: int, bound: Bound, names: tuple[str, ...], nodes: range,
-        needs_input: bool, of_first: bool,
+        needs_input: bool, begins_along: bool,
     ) -> None:  # fmt: skip
         self.flat, self.i, self.bound, self.names, self.nodes = flat, i, bound, names, nodes
-        self.of_first, self.is_at_points = of_first, isinstance(bound.of, PointRows)
+        self.needs_input, self.is_at_points = needs_input, isinstance(bound.of, PointRows)
+        self.begins_along = begins_along
         self._lengths = flat.phases[i].lengths_of_nodes(of_inputs=needs_input)
 
     def function(self, t: Any, x: Any, u: Any, p: Any) -> Any:
@@ -142,10 +186,33 @@ class PlacedBound:
         if self.is_at_points:
             points = flat.points_within(i, t, x, u, p)
         else:
-            here = flat.begun(i, t, x, u, p) if self.of_first else x[flat.own[i]]
+            is_of_first = self.needs_input or int(flat.starts[i]) in self.nodes
+            here = flat.begun(i, t, x, u, p) if is_of_first else x[flat.own[i]]
             points = [(1.0, flat.time(i, t, x), here)]
         every = ((now, here, given, p, x_ref) for _, now, here in points)
         return ca.vertcat(*(expression_of(system, self.bound, *at)[0] for at in every))
+
+    def tried(self, node: int) -> list[TriedSide]:
+        """Its one-sided rows at a node, told by values at random states, inputs and parameters.
+
+        At the first node of a loop they are those of the state at its end.
+        """
+        flat, values = self.flat, []
+        random, group = np.random.default_rng(0), flat.group()
+        count = len(flat.phases[0].system.parameters) + len(flat.extra)
+        for _ in range(SAMPLES):
+            x = ca.DM(group.random(random))
+            u, p = (ca.DM(random.normal(size=n)) for n in (len(flat.inputs), count))
+            x = flat.begun_anew(x, p) if node == 0 else x
+            values.append(np.asarray(self.function(ca.DM(node), x, u, p)).ravel())
+        soft = self.bound.soft
+        each = np.transpose(values)
+        return [TriedSide(each[row], sign, limit, soft) for row, sign, limit in self.sides]
+
+    def is_kept_by(self, ends: list[TriedSide]) -> bool:
+        """Whether what the phase before keeps at its end is all that is to be kept here."""
+        own = self.tried(int(self.flat.starts[self.i]))
+        return all(any(end.keeps(side) for end in ends) for side in own)
 
     @cached_property
     def sides(self) -> list[tuple[int, float, Any]]:

@@ -1,5 +1,6 @@
 """Free times, phases, jumps, loops and costs that are no squares: against closed forms."""
 
+import dataclasses
 import re
 
 import casadi as ca
@@ -850,6 +851,52 @@ def test_phases_have_gates_and_starts():
         PhasedProblem(rise)
     with pytest.raises(ValueError, match="its nodes are 0 to 10"):
         PhasedProblem(Phase(ball, 10, 1.0, bounds=[Bound("h", 0, at=range(9, 12))]))
+
+
+def test_bounds_of_a_later_phase_hold_where_it_begins():
+    """A cart comes to its slow zone at 0.5 m/s: full speed up, then down, in closed form."""
+    field = lambda t, x, u, p: [x[1], u]  # noqa: E731
+    car = System("cart", Rn(2, ("x", "v")), field, inputs=[Input("u", "", -1, 1)])
+    gate = Bound("x", 1.0, 1.0, at="terminal")
+    slow = Bound("v", upper=0.5)
+    stop = Bound(lambda t, x, u, p: x - ca.DM([2, 0]), 0, 0, at="terminal")
+    phases = Phase(car, 20, (0.1, 5), bounds=[gate]), Phase(car, 20, (0.1, 5), bounds=[slow, stop])
+    problem = PhasedProblem(phases, time_weight=1.0)
+    found = problem.solve([0.0, 0.0])
+    assert found.is_success and found.parts["phase1"].x[:, 1].max() == pytest.approx(0.5, abs=1e-6)
+    peak = np.sqrt(1.125)
+    assert found.durations["phase0"] == pytest.approx(2 * peak - 0.5, rel=1e-3)
+    # A jump by which half of the speed is left lets it come twice as fast.
+    halved = dataclasses.replace(phases[0], jump=lambda t, x, p: [x[0], x[1] / 2])
+    found = PhasedProblem([halved, phases[1]], time_weight=1.0).solve([0.0, 0.0])
+    assert found.is_success and found.parts["phase1"].x[0, 1] == pytest.approx(0.5, abs=1e-6)
+    assert found.parts["phase0"].x[-1, 1] == pytest.approx(1.0, abs=1e-6)
+
+
+def nodes_of_bounds(first, second, jump=None, **more):
+    """Where the bounds of two phases of four steps hold, without their duration."""
+    car = System("cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u], inputs=["u"])
+    phases = Phase(car, 4, 1.0, bounds=first, jump=jump), Phase(car, 4, 1.0, bounds=second)
+    return [bound.at for bound in PhasedProblem(phases, **more).problem.bounds][-2:]
+
+
+def test_what_the_end_of_a_phase_keeps_is_not_kept_twice():
+    slow, soft = Bound("v", upper=0.5), Bound("v", upper=0.5, soft=2.0)
+    again = Bound(lambda t, x, u, p: x[1], upper=0.5)
+    both = [range(1, 5), range(4, 9)]
+    once = [range(1, 5), range(5, 9)]
+    assert nodes_of_bounds([slow], [again]) == once
+    assert nodes_of_bounds([Bound("v", upper=0.4)], [slow]) == once
+    assert nodes_of_bounds([soft], [soft]) == nodes_of_bounds([slow], [soft]) == once
+    at_end = Bound(lambda t, x, u, p: x, [0, 0.5], [0, 0.5], at="terminal")
+    assert nodes_of_bounds([at_end], [slow]) == [range(4, 5), range(5, 9)]
+    assert nodes_of_bounds([slow], [slow], lambda t, x, p: [0.0, x[1]]) == once
+    assert nodes_of_bounds([slow], [slow], is_periodic=True) == once
+    assert nodes_of_bounds([soft], [slow]) == both
+    assert nodes_of_bounds([slow], [Bound("x", 0.0)]) == both
+    assert nodes_of_bounds([slow], [Bound("v", upper=0.4)]) == both
+    assert nodes_of_bounds([slow], [slow], lambda t, x, p: -x) == both
+    assert nodes_of_bounds([slow], [slow], lambda t, x, p: -x, is_periodic=True) == both
 
 
 def test_a_loop_begins_where_it_is_told():
