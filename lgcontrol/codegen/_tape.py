@@ -153,7 +153,8 @@ class _TapeReader:
         if operation == ca.OP_SOLVE and self._is_dense:
             return [self._solve(*given, is_transposed=node.info()["tr"])]
         if operation in (ca.OP_SETNONZEROS, ca.OP_ADDNONZEROS) and self._is_dense:
-            return [self._set(*given, node.info(), adds=operation == ca.OP_ADDNONZEROS)]
+            adds = operation == ca.OP_ADDNONZEROS
+            return [self._set(given[0], given[1], node.info(), adds=adds)]
         out = self._new(node.sparsity())
         self._write(operation, node, given, out)
         return [out]
