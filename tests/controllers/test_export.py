@@ -344,6 +344,7 @@ def test_firmware_accepts_the_first_plan_that_python_accepts(tmp_path, monkeypat
     assert len(seen) > 1
 
 
+@pytest.mark.usually(delay=(0.2,))
 @pytest.mark.parametrize("delay", [0.0, 0.2])
 @needs_compiler
 def test_what_is_no_state_and_no_time_is_answered_as_python_does(delay, tmp_path):
@@ -445,6 +446,7 @@ SINKING = {
 }
 
 
+@pytest.mark.usually(name=("limit",))
 @needs_compiler
 @pytest.mark.parametrize("name", SINKING)
 def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):

@@ -188,6 +188,7 @@ def is_usable(mhe):
     return bool(np.isfinite(mhe.x).all() and least > -1e-12)
 
 
+@pytest.mark.usually(length=(0.07, 0.31))
 @pytest.mark.parametrize("length", [0.03, 0.07, 0.16, 0.31])
 def test_intervals_and_measurements_need_not_be_aligned_to_the_steps(length):
     """In calls and over a log, no further from the filter than a node is from the data."""

@@ -116,6 +116,7 @@ def by_ipopt(name: str, drags: tuple[float, ...]) -> tuple[float, np.ndarray, li
     return float(found["f"]), times, [np.asarray(u).ravel() for _, u in values]
 
 
+@pytest.mark.usually(drags=((0.0, 0.6),))
 @pytest.mark.parametrize("drags", [(0.0,), (0.0, 0.6)], ids=["one", "two"])
 @pytest.mark.parametrize("name", HOLDS)
 def test_plans_of_free_durations_are_those_of_ipopt_written_out(name, drags):
@@ -162,7 +163,9 @@ def test_a_phase_of_a_given_duration_is_a_problem(name):
     ("hold", "lengths", "blocks"),
     [("first", LENGTHS, None), ("collocation", LENGTHS, None), *(("zero", *s) for s in SHAPES)],
 )
-@pytest.mark.parametrize("method", ["radau_iia5", "gauss6"])
+@pytest.mark.parametrize(
+    "method", ["radau_iia5", pytest.param("gauss6", marks=pytest.mark.thorough)]
+)
 def test_implicit_methods_take_steps_of_other_lengths_and_blocks(method, hold, lengths, blocks):
     at_end = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
     terms = {"Q": [1.0, 0.1], "R": 0.3, "bounds": at_end}
@@ -200,6 +203,7 @@ def test_implicit_methods_find_free_durations_of_such_phases(lengths, blocks):
         assert np.allclose(part.u, explicit.parts[name].u, atol=5 * SAME_INPUT)
 
 
+@pytest.mark.usually(name=("first",))
 @pytest.mark.parametrize("name", ["first", "radau"])
 def test_such_phases_are_refined_pickled_and_guessed(name):
     problem = plan(name, (0.0, 0.6))
@@ -215,6 +219,7 @@ def test_such_phases_are_refined_pickled_and_guessed(name):
     assert fine.cost == pytest.approx(problem.solve([0.0, 0.0], refine=1e-6).cost, rel=3e-4)
 
 
+@pytest.mark.usually(name=("zero", "radau"))
 @pytest.mark.parametrize(
     ("name", "other"),
     [("zero", "first"), ("first", "radau"), ("radau", "zero"), ("blocks", "first")],

@@ -160,12 +160,13 @@ def test_no_file_names_a_package_index():
     found = []
     for name in repository_files():
         try:
-            lines = (ROOT / name).read_text().splitlines()
+            text = (ROOT / name).read_text()
         except UnicodeDecodeError:
             continue
-        found += [
-            f"{name}:{row}: {line}" for row, line in enumerate(lines, 1) if INDEX.search(line)
-        ]
+        for match in INDEX.finditer(text):
+            row = text.count("\n", 0, match.start())
+            line = text.split("\n")[row]
+            found.append(f"{name}:{row + 1}: {line}")
     assert not found, "package indexes belong to the user's settings:\n" + "\n".join(found)
 
 

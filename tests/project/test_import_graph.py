@@ -77,7 +77,7 @@ def defined(tree: ast.AST) -> set[str]:
 
 def reached(tree: ast.AST, own: set[str]) -> list[str]:
     """Private attributes of other rooms' objects; what a class inherits is not."""
-    found = []
+    found, allowed = [], own | PROTOCOL | ELSEWHERE
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
             continue
@@ -85,7 +85,7 @@ def reached(tree: ast.AST, own: set[str]) -> list[str]:
         inherited = getattr(of, "id", "") in ("self", "cls") or (
             isinstance(of, ast.Call) and getattr(of.func, "id", "") == "super"
         )
-        if not (name.startswith("__") or name in own | PROTOCOL | ELSEWHERE or inherited):
+        if not (name.startswith("__") or name in allowed or inherited):
             found.append(f"line {node.lineno}: {ast.unparse(node)}")
     return found
 
