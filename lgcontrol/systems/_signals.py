@@ -78,7 +78,8 @@ class Input:
         if not self.lower <= self.nominal <= self.upper:
             raise ValueError(
                 f"input {self.name!r}: nominal value {self.nominal:g} is outside its bounds "
-                f"[{self.lower:g}, {self.upper:g}]; give nominal=…"
+                f"[{self.lower:g}, {self.upper:g}]; give nominal=, a value between them that "
+                "plans begin with"
             )
         if self.unit == "rad":
             for what in ("lower", "upper", "nominal"):

@@ -122,6 +122,42 @@ def test_a_ball_bounces():
     assert found.trajectory.x[-1, 0] == pytest.approx(e**2 * h, rel=FOUND)
 
 
+def test_a_hopper_whose_foot_lands_is_periodic():
+    """The effort of IPOPT on the same transcription. Nearly dependent rows need their multipliers:
+    the loop repeats what the starts and the landing say of the foot."""
+    body, foot, g, rest = 8.0, 1.0, 9.81, 0.5
+
+    def leg(x, u):
+        return 2000 * (rest - x[0] + x[1]) + u - 20 * (x[2] - x[3])
+
+    def of(name, foot_moves):
+        def rate(t, x, u, p):
+            falls = [x[3], -leg(x, u) / foot - g] if foot_moves else [0, 0]
+            return [x[2], falls[0], leg(x, u) / body - g, falls[1]]
+
+        line = Rn(4, ("z", "foot", "v", "foot_v"))
+        return System(name, line, rate, inputs=[Input("force", "N", -300, 300)])
+
+    stance, flight = of("stance", False), of("flight", True)
+    length = Bound(lambda t, x, u, p: x[0] - x[1], 0.25, 0.7, name="leg")
+    above = Bound("foot", lower=0.0)
+    stands = [Bound(name, 0, 0, at="start") for name in ("foot", "foot_v")]
+    pushes = Bound(lambda t, x, u, p: leg(x, u) + foot * g, lower=0.0, name="ground")
+    apex = [Bound("v", 0, 0, at="terminal"), Bound("z", 0.8, 0.8, at="terminal")]
+    lands = Bound("foot", 0, 0, at="terminal")
+    phases = [
+        Phase(stance, 30, (0.05, 1.0), R=1e-3, bounds=[length, pushes, *stands]),
+        Phase(flight, 15, (0.05, 1.0), R=1e-3, bounds=[length, above, *apex]),
+        Phase(
+            flight, 15, (0.05, 1.0), R=1e-3, bounds=[length, above, lands],
+            jump=lambda t, x, p: ca.vertcat(x[0], 0, x[2], 0),
+        ),
+    ]  # fmt: skip
+    found = PhasedProblem(phases, is_periodic=True).solve([0.45, 0, 0, 0])
+    assert found.is_success, found.message
+    assert found.cost == pytest.approx(0.2901225, rel=1e-6)
+
+
 def test_the_brachistochrone():
     """Down a cycloid to (1, 1): √(r/g) θ with (θ − sin θ)/(1 − cos θ) = 1."""
     g = 9.81
