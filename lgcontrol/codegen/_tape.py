@@ -81,6 +81,11 @@ class _Value:
     offset: int
     sparsity: ca.Sparsity
 
+    @property
+    def is_column(self) -> bool:
+        """Whether it is one column."""
+        return self.sparsity.size2() == 1
+
 
 class _TapeReader:
     """Reads the instructions of a function one by one."""
@@ -144,7 +149,7 @@ class _TapeReader:
             return self._call(node.which_function(), given)
         if operation in _SAME:
             return [self._part(given[0], 0, node.sparsity())]
-        if operation == ca.OP_HORZSPLIT:
+        if operation == ca.OP_HORZSPLIT or (operation == ca.OP_VERTSPLIT and given[0].is_column):
             return self._split(node, given[0])
         if operation == ca.OP_GETNONZEROS:
             return [self._get(node, given[0])]

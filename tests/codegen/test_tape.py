@@ -60,7 +60,8 @@ def solving() -> ca.Function:
     changed = ca.MX(A)
     changed[1:4, 2] = b[:3, 1]
     changed[[4, 0], [0, 3]] += b[1:3, :]
-    results = [moved, sums, again, M.T @ (M @ b), adds, kept, changed, A]
+    upper, lower = ca.vertsplit(ca.sin(b[:, 1]), [0, 2, 5])
+    results = [moved, sums, again, M.T @ (M @ b), adds, kept, changed, A, upper, ca.sumsqr(lower)]
     return ca.Function("solving", [A, b], results)
 
 
@@ -81,6 +82,7 @@ def test_equations_that_steps_solve_are_those_of_casadi(rng):
     one = compiled(A[0], b[0])
     for i, found in enumerate(compiled(A, b)):
         exact = np.array([np.asarray(each[i]) for each in want])
+        exact = exact.reshape(found.shape)
         np.testing.assert_allclose(found, exact, rtol=SOLVED, atol=SOLVED)
         np.testing.assert_allclose(one[i], exact[0], rtol=SOLVED, atol=SOLVED)
 
