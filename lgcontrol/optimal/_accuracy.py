@@ -262,15 +262,24 @@ def _saved(part: PlanPart, stage: Any, once: Transcription) -> np.ndarray:
     if prices.shape[1] != n:  # multipliers before a step are known in its error coordinates
         return saved
     before = np.einsum("kji,kj->ki", stage.A, prices) + stage.g[:, :n]
-    starts = nodes.t[None, :-1], nodes.x[:-1].T, nodes.u.T, own, before.T
-    sigma = np.asarray(gradient.map(N)(*ends) - gradient.map(N)(*starts)).T / steps[:, None]
+    starts = nodes.t[None, :-1], nodes.x[:-1].T, nodes.u.T, own
+    at_end, at_start = (np.asarray(gradient.map(N)(*at)).T for at in (ends, (*starts, before.T)))
+    sigma = np.abs(at_end - at_start)
+    # Along a limit of states multipliers fall back at each node: the bound has them from there to
+    # there, and keeps inputs from switching. Steps share what falls at a node by their lengths.
+    fallen = np.zeros_like(prices)
+    fallen[1:] = (prices[:-1] - before[1:]) / (steps[:-1] + steps[1:])[:, None]
+    each = np.asarray(gradient.map(N)(*starts, fallen.T)).T
+    after = np.append(each[1:], np.zeros((1, each.shape[1])), axis=0)
+    held = at_end - at_start - (each + after) * steps[:, None]
+    sigma = np.minimum(sigma, np.abs(held)) / steps[:, None]
     low, high = setting.box[:2]
     width = high - low
     with np.errstate(invalid="ignore"):  # of controls without limits
         upper = np.clip((u - low) / width, 0.0, 1.0)
         bends = np.abs(np.einsum("kii->ki", H)) * width / steps[:, None]
-        switches = np.isfinite(width) & (np.abs(sigma) * steps[:, None] > bends)
-        gain = np.abs(sigma) * width * steps[:, None] ** 2 * upper * (1 - upper) / 2
+        switches = np.isfinite(width) & (sigma * steps[:, None] > bends)
+        gain = sigma * width * steps[:, None] ** 2 * upper * (1 - upper) / 2
     return saved + np.where(switches, gain, 0.0).sum(axis=1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import check_shape
+from ..codegen._internal import Progress, check_shape
 from ..systems import System, Trajectory
 from ..systems._internal import step_residuals
 from ._bounds import place_text
@@ -21,7 +21,7 @@ from ._solution import DERIVED, OptimalSolution
 
 # Grids: rounds of a refinement, nodes of the last one, growth in a round, and the share of the
 # mean density that a step has at least.
-MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 10, 4000, 4.0, 0.1
+MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 11, 4000, 4.0, 0.1
 MOST_FAILURES = 2  # solves one after the other that end without a plan
 # Steps in place of one that does not solve its equations: the others are not at fault.
 MORE_OF_MISSED = 8.0
@@ -44,32 +44,44 @@ def refined(
             if is_phased
             else problem.with_arguments(quadrature="gauss")
         )
-    ends = Ends(options)
+    ends, progress = Ends(options), Progress(f"refinement to {tolerance:g}")
     given: dict[str, Any] = options
     rounds = failures = 0
+    best: Any = None  # the last plan, and its error
     while True:
-        found = finer._solved(x0, **given)
-        error = found.transcription_error()
-        off, beyond = _off(found, error), error.violations_of_steps
-        is_met = bool(off.sum() <= tolerance and beyond.max(initial=0.0) <= tolerance)
-        missed = np.zeros(len(off), bool) if found.is_success else _missed(found)
-        rounds += 1
-        failures = 0 if found.is_success else failures + (not missed.any())
+        found, rounds = finer._solved(x0, **given), rounds + 1
+        steps = sum(phase.steps for phase in finer.phases) if is_phased else finer.horizon
+        missed, is_met, error = np.zeros(steps, bool), False, None
+        off = beyond = np.ones(steps)
+        if found.is_success:
+            failures, error = 0, found.transcription_error()
+            off, beyond, best = _off(found, error), error.violations_of_steps, (found, error)
+            is_met = bool(off.sum() <= tolerance and beyond.max(initial=0.0) <= tolerance)
+        else:
+            missed = _missed(found)
+            failures += not missed.any()
         if is_met or ends.is_asked or _is_last(rounds, failures, off):
             break
+        text = f"round {rounds} of {MOST_ROUNDS} at most, {steps} steps"
+        progress.tell(lambda text=text: text)
         wanted = _wanted(off, beyond, tolerance, failures)
         if missed.any():
             wanted = np.where(missed, MORE_OF_MISSED, 1.0)
-        finer = (_finer_phases if is_phased else _finer_problem)(finer, found, error, wanted)
+        finer = (_finer_phases if is_phased else _finer_problem)(finer, found, wanted)
         start: dict[str, Any] = {}
         if found.is_success and is_phased:
             start = {"guess": [*found.parts.values()], "durations": [*found.durations.values()]}
         elif found.is_success:
             start = {"guess": found.trajectory}
         given = options | start
-    text = f"{found.message}; {error}"
-    if not is_met:
-        text += f"; refine={tolerance:g} is not reached with {len(off)} steps"
+    reached = f"refine={tolerance:g} is not reached with {steps} steps"
+    if best is None:
+        text = f"{found.message}; {reached}: none of {rounds} solves ends with a plan"
+    else:
+        last, (found, error) = found, best
+        text = f"{found.message}; {error}" + ("" if is_met else f"; {reached}")
+        if last is not found:
+            text += f", whose solve ends {last.status}: this is the plan of the round before"
     if is_phased:
         return replace(found, solution=found.solution._with_message(text))
     return found._with_message(text)
@@ -87,7 +99,7 @@ def _missed(found: OptimalSolution | PhasedSolution) -> np.ndarray:
 
 
 def _finer_problem(
-    problem: OptimalControlProblem, found: OptimalSolution, error: Any, wanted: np.ndarray
+    problem: OptimalControlProblem, found: OptimalSolution, wanted: np.ndarray
 ) -> OptimalControlProblem:
     """The problem with so many steps in place of each."""
     grid = _grid(found.problem.times(), wanted)
@@ -95,12 +107,13 @@ def _finer_problem(
 
 
 def _finer_phases(
-    problem: PhasedProblem, found: PhasedSolution, error: TranscriptionError, wanted: np.ndarray
+    problem: PhasedProblem, found: PhasedSolution, wanted: np.ndarray
 ) -> PhasedProblem:
     """The same of phases; those that vanished keep their steps."""
     at, phases = 0, []
+    lasting = {part.name for part in parts_of(found)}
     for phase in problem.phases:
-        if phase.name in error.parts:
+        if phase.name in lasting:
             count = wanted[at : at + phase.steps]
             at += phase.steps
             lengths = np.diff(_even_grid(phase.nodes, count))
@@ -174,7 +187,7 @@ def _off_of(
 
 def _is_last(rounds: int, failures: int, off: np.ndarray) -> bool:
     """Whether no further round follows."""
-    return len(off) >= MOST_NODES or rounds > MOST_ROUNDS or failures > MOST_FAILURES
+    return len(off) >= MOST_NODES or rounds >= MOST_ROUNDS or failures > MOST_FAILURES
 
 
 def _wanted(off: np.ndarray, beyond: np.ndarray, tolerance: float, failures: int) -> np.ndarray:

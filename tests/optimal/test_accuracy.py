@@ -109,6 +109,42 @@ def test_a_refinement_that_ends_early_says_so(monkeypatch):
     assert "refine=1e-06 is not reached with" in found.message
 
 
+def test_a_refinement_whose_solves_fail_answers_with_its_last_plan(monkeypatch):
+    solved, seen = OptimalControlProblem._solved, []
+
+    def once(self, start, **options):
+        seen.append(self.horizon)
+        return solved(self, start, **options | ({"max_iterations": 1} if len(seen) > 1 else {}))
+
+    monkeypatch.setattr(OptimalControlProblem, "_solved", once)
+    found = hypersensitive(20.0, 60).solve([START], refine=1e-5)
+    assert found.is_success and found.problem.horizon == 60
+    assert len(seen) == 2 + _refine.MOST_FAILURES  # and no more
+    assert f"not reached with {seen[-1]} steps, whose solve ends iteration limit" in found.message
+    seen += [0]
+    lost = hypersensitive(20.0, 60).solve([START], refine=1e-5)
+    assert not lost.is_success and "none of 3 solves ends with a plan" in lost.message
+
+
+def test_inputs_that_a_limit_of_states_holds_save_nothing_by_switching():
+    """At its lowest speed a cart gains nothing: by steps alone it would be a third."""
+    car = System(
+        "car", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "N", -8, 8)]
+    )  # fmt: skip
+    pulled = Cost(lambda t, x, u, p: 5.0 * x[0] + 1e-4 * u**2)
+    lengths = 0.1 * (1 + 0.5 * np.cos(np.arange(20)))
+    problem = OptimalControlProblem(
+        car, 20, lengths, Q=0.0, R=1e-6, terminal=0.0, costs=[pulled], bounds=[Bound("v", -0.5)],
+        quadrature="gauss",
+    )  # fmt: skip
+    found = problem.solve([0.0, 0.0])
+    error, end, full = found.transcription_error(), lengths.sum(), 0.5 / 8
+    assert error.inputs_of_steps[2:].sum() < 1e-2 * abs(found.cost)
+    exact = 5 * (-4 / 3 * full**3 - 4 * full**2 * (end - full) - 0.25 * (end - full) ** 2)
+    told = found.cost + error.cost_change - error.held_inputs
+    assert told == pytest.approx(exact + 64e-4 * full, rel=0.03)
+
+
 @pytest.mark.parametrize("solver", ["interior_point", "ipopt"])
 @pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_the_change_of_the_cost_is_that_of_a_finer_transcription(method, solver):
@@ -269,7 +305,8 @@ def test_a_refinement_that_fails_tells_no_change_of_the_cost():
     problem = PhasedProblem(Phase(cart, 4, (0.5, 2.0), bounds=stop), time_weight=1.0)
     found = problem.solve([0.0, 0.0], refine=1e-3)
     assert not found.is_success
-    assert "change of the cost unknown: the plan is not optimal" in found.message
+    assert "none of 3 solves ends with a plan" in found.message
+    assert "change of the cost unknown: the plan is not optimal" in str(found.transcription_error())
     assert "would change" not in found.message
 
 
