@@ -1,9 +1,10 @@
 """Reactors, fermenters and other tasks of chemical engineering."""
 
 import casadi as ca
+import numpy as np
 
-from lgcontrol.optimal import Bound, Cost, Phase, PhasedProblem
-from lgcontrol.systems import Input, System
+from lgcontrol.optimal import Bound, Cost, Phase, PhasedProblem, Residual
+from lgcontrol.systems import Input, Parameter, System
 
 from ._task import Statement, last, line, task
 
@@ -181,3 +182,56 @@ def tank_of_jensen():
     tank = System("tank", line("x1 x2 x3 x4 x5 x6 x7 profit"), field, inputs=inputs)
     start = [0.1883, 0.2507, 0.0467, 0.0899, 0.1804, 0.1394, 0.1046, 0]
     return Statement(PhasedProblem(Phase(tank, 60, 0.2, costs=[last(7, -1.0)])), start)
+
+
+@task("Lee and Ramirez (1994); Balsa-Canto et al. (2000): 0.8164", 0.8164, sign=-1.0)
+def recombinant_bacteria():
+    """Glucose and inducer are fed over 10 h for most of a protein; the inducer is paid for."""
+
+    def field(t, x, u, p):
+        V, X, S, P, inducer, shock, recovery = ca.vertsplit(x)
+        monod, D = S / (0.108 + S + S**2 / 14814.8), (u[0] + u[1]) / V
+        mu = 0.407 * monod * (shock + 0.22 * recovery / (0.22 + inducer))
+        made = 0.095 * monod * (0.0005 + inducer) / (0.022 + inducer)
+        k = 0.09 * inducer / (0.034 + inducer)
+        return [u[0] + u[1], (mu - D) * X, 100 * u[0] / V - D * S - mu * X / 0.51,
+                made * X - D * P, 4 * u[1] / V - D * inducer, -k * shock,
+                k * (1 - recovery)]  # fmt: skip
+
+    inputs = [Input(name, "l/h", 0, 1) for name in ("glucose", "inducer")]
+    states = line("V X S P inducer shock recovery")
+    bacteria = System("bacteria", states, field, inputs=inputs)
+    earned = Cost(lambda t, x, u, p: -x[0] * x[3], None, 1.0)
+    paid = Cost(lambda t, x, u, p: 5 * u[1])
+    phase = Phase(bacteria, 100, 10.0, costs=[earned, paid])
+    return Statement(PhasedProblem(phase), [1, 0.1, 40, 0, 0, 1, 0])
+
+
+@task("COPS 3.0, isomerization of α-pinene: 19.8721", 19.8721)
+def pinene():
+    """Five rates, in 1e-5 per minute, from shares of five substances at eight times."""
+    times = np.array([1230.0, 3060.0, 4920.0, 7800.0, 10680.0, 15030.0, 22620.0, 36420.0])
+    shares = [
+        [88.35, 7.3, 2.3, 0.4, 1.75], [76.4, 15.6, 4.5, 0.7, 2.8], [65.1, 23.1, 5.3, 1.1, 5.8],
+        [50.4, 32.9, 6.0, 1.5, 9.3], [37.5, 42.7, 6.0, 1.9, 12.0], [25.9, 49.1, 5.9, 2.2, 17.0],
+        [14.0, 57.4, 5.1, 2.6, 21.0], [4.5, 63.1, 3.8, 2.9, 25.7],
+    ]  # fmt: skip
+
+    def field(t, x, u, p):
+        a, b, c, d, e = ca.vertsplit(1e-5 * p)
+        rest = b * x[0] - (c + d) * x[2] + e * x[4]
+        return [-(a + b) * x[0] + 0 * u[0], a * x[0], rest, c * x[2], d * x[2] - e * x[4]]
+
+    rates = [Parameter(name, "", 1.0) for name in "abcde"]
+    reaction = System("pinene", line("y1 y2 y3 y4 y5"), field, inputs=["none"], parameters=rates)
+    reaction = reaction.augment(constant=[*"abcde"])
+    measured = [
+        Residual(lambda t, x, u, p, y=y: x[:5] - ca.DM(y), 2.0, at=range(5 * k + 5, 5 * k + 6))
+        for k, y in enumerate(shares)
+    ]
+    lengths = np.repeat(np.diff(times, prepend=0.0), 5)
+    phase = Phase(
+        reaction, 40, times[-1], lengths=lengths, residuals=measured, R=1e-9,
+        bounds=[Bound("constant", lower=0.0)],
+    )  # fmt: skip
+    return Statement(PhasedProblem(phase, free="constant"), [100, 0, 0, 0, 0, *np.ones(5)])
