@@ -61,6 +61,7 @@ from ._policy import interpreting_seconds as interpreting_seconds
 from ._threads import thread_count as thread_count
 from ._types import Shape as Shape
 from ._unit import Part as Part
+from ._unit import joined_source as joined_source
 from ._unit import unit_source as unit_source
 from ._validate import MOST_ORDER as MOST_ORDER
 from ._validate import MOST_STEPS as MOST_STEPS

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ._compiler import Compiler
 from ._emit import Body, scalar_prelude, vector_prelude
@@ -24,6 +26,11 @@ class Part:
     function: ModelFunction
     shared: tuple[str, ...] | None = None
 
+    @cached_property
+    def packed(self) -> Body | None:
+        """C code for vectors of items."""
+        return self.function.program.body(packed=True, solves=True)
+
 
 def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, int]:
     """C source of all parts, and the numbers of work memory that each is to be handed.
@@ -37,7 +44,8 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
     helpers: dict[str, None] = {}
     for part in parts:
         packed = part.shared is not None and width > 1
-        body = part.function.program.body(packed=packed, solves=True)
+        program = part.function.program
+        body = part.packed if packed else program.body(packed=False, solves=True)
         if body is None:
             raise NotImplementedError(
                 f"{part.function.name} is not made of scalar operations: it holds an interpolant, "
@@ -96,20 +104,96 @@ def _scalar_part(part: Part, body: Body) -> str:
 
 
 def _vector_part(part: Part, body: Body) -> str:
-    program, own = part.function.program, f"{part.name}_body"
-    text = body.text.replace("lg_body", own)
-    sizes_in, sizes_out = program.sizes_in, program.sizes_out
-    for i, slots in enumerate(body.slots):
-        listed = ", ".join(map(str, slots or [0]))
-        text += f"static const int32_t {part.name}_slot{i}[] = {{{listed}}};\n"
+    own, program = f"{part.name}_body", part.function.program
+    text, found = body.text.replace("lg_body", own), []
+    for i, size in enumerate(program.sizes_out):
+        slots = _table(f"{part.name}_slot{i}", body.slots[i] if body.slots else [])
+        text += slots if body.slots else ""
+        start = sum(program.sizes_out[:i])
+        place = f"r0, {part.name}_slot{i}" if body.slots else f"r0 + {start}, 0"
+        line = f"lg_scatter(o{i} + k * {size}, {place}, {size}, lanes, {size});"
+        found.append((0, line if size else ""))
+    return text + _over_items(part.name, part, [(own, len(program.sizes_in), body.size)], [], found)
+
+
+def joined_source(
+    name: str, parts: Sequence[Part], results: Sequence[Sequence[tuple[int, str]]], width: int
+) -> tuple[str, int]:
+    """C source of a function that evaluates parts of the same items, and the work memory it needs.
+
+    The last part has the arguments of all. The others begin with the same ones. A result is the sum
+    of some results of parts, each given by the number of its part and by its name. A sum is a
+    symmetric matrix, and its upper half is written. Bodies of parts come from `unit_source`.
+    """
+    made = [part.packed for part in parts if part.packed is not None]
+    assert len(made) == len(parts)
+    text, found, after = "", list[tuple[int, str]](), list[str]()
+    called = []
+    for part, body in zip(parts, made, strict=True):
+        count = len(part.function.program.sizes_in)
+        called.append((f"{part.name}_body", count, body.size))
+        given = ", ".join(["const V *restrict"] * count + ["V *restrict"] * 2)
+        text += f"extern void {part.name}_body({given});\n"
+    total = 0
+    for i, terms in enumerate(results):
+        places = []
+        for number, result in terms:
+            program, body = parts[number].function.program, made[number]
+            at = parts[number].function.results.index(result)
+            start = sum(program.sizes_out[:at])
+            straight = list(range(start, start + program.sizes_out[at]))
+            places.append(body.slots[at] if body.slots else straight)
+        size, slots, pointer = len(places[0]), places[0], f"r{terms[0][0]}"
+        if len(terms) > 1:
+            pairs = list(dict.fromkeys(zip(*places, strict=True)))
+            place_of = {pair: k for k, pair in enumerate(pairs)}
+            slots, pointer = (
+                [place_of[pair] for pair in zip(*places, strict=True)],
+                f"(sum + {total})",
+            )
+            names = [f"{name}_term{i}_{k}" for k in range(len(terms))]
+            text += "".join(map(_table, names, map(list, zip(*pairs, strict=True))))
+            plus = " + ".join(f"r{n}[{own}[i]]" for (n, _), own in zip(terms, names, strict=True))
+            after.append(f"    for (int i = 0; i < {len(pairs)}; i++) {pointer}[i] = {plus};")
+            total += len(pairs)
+        text += _table(f"{name}_slot{i}", slots)
+        side = math.isqrt(size)
+        if len(terms) > 1 and side >= width:
+            line = (
+                f"for (int j = 0; j < {side}; j++)\n"
+                f"      lg_scatter(o{i} + k * {size} + j * {side}, {pointer}, "
+                f"{name}_slot{i} + j * {side}, {size}, lanes,\n"
+                f"                 j / W * W + W < {side} ? j / W * W + W : {side});"
+            )
+        else:
+            line = (
+                f"lg_scatter(o{i} + k * {size}, {pointer}, {name}_slot{i}, {size}, lanes, {size});"
+            )
+        found.append((max(number for number, _ in terms), line if size else ""))
+    scratch = total + sum(parts[-1].function.program.sizes_in) + max(body.work for body in made)
+    text += _over_items(name, parts[-1], called, [f"V *sum = m; m += {total};", *after], found)
+    return text, width * (scratch + sum(body.size for body in made))
+
+
+def _table(name: str, numbers: Sequence[int]) -> str:
+    return f"static const int32_t {name}[] = {{{', '.join(map(str, numbers or [0]))}}};\n"
+
+
+def _over_items(
+    name: str, part: Part, called: list[tuple[str, int, int]], between: list[str],
+    found: list[tuple[int, str]],
+) -> str:  # fmt: skip
+    """C function over items, which gathers the arguments of a part, calls bodies, and scatters."""
+    sizes_in = part.function.program.sizes_in
     pointers = [f"const double *a{i}" for i in range(len(sizes_in))]
-    pointers += [f"double *o{i}" for i in range(len(sizes_out))]
+    pointers += [f"double *o{i}" for i in range(len(found))]
     lines = ["  V *next = (V *)(void *)scratch;"]
     lines += [f"  V *v{i} = next; next += {size};" for i, size in enumerate(sizes_in)]
-    lines.append(f"  V *r = next, *m = next + {body.size};")
+    lines += [f"  V *r{i} = next; next += {size};" for i, (_, _, size) in enumerate(called)]
+    lines += ["  V *m = next;", *(f"  {line}" for line in between[:1])]
     steps = [
-        0 if name in (part.shared or ()) else size
-        for name, size in zip(part.function.arguments, sizes_in, strict=True)
+        0 if argument in (part.shared or ()) else size
+        for argument, size in zip(part.function.arguments, sizes_in, strict=True)
     ]
     lines += [
         "  for (int64_t k = 0; k < items; k += W) {",
@@ -123,11 +207,9 @@ def _vector_part(part: Part, body: Body) -> str:
         )
         end = f"(items - 1) * {step} + {size}"
         lines.append(f"    {condition}lg_gather(v{i}, a{i}, at, {size}, {end});")
-    lines.append(f"    {own}({', '.join([f'v{i}' for i in range(len(sizes_in))])}, r, m);")
-    for i, size in enumerate(sizes_out):
-        if not size:
-            continue
-        found = f"r, {part.name}_slot{i}" if body.slots else f"r + {sum(sizes_out[:i])}, 0"
-        lines.append(f"    lg_scatter(o{i} + k * {size}, {found}, {size}, lanes, {size});")
-    head = f"static void {part.name}({', '.join(['int64_t items', *pointers, 'double *scratch'])})"
-    return "\n".join([text, head, "{", *lines, "  }", "}", ""])
+    for i, (body, count, _) in enumerate(called):
+        lines.append(f"    {body}({', '.join([*(f'v{j}' for j in range(count)), f'r{i}', 'm'])});")
+        lines += between[1:] if i + 1 == len(called) else []
+        lines += [f"    {line}" for number, line in found if number == i and line]
+    head = f"static void {name}({', '.join(['int64_t items', *pointers, 'double *scratch'])})"
+    return "\n".join([head, "{", *lines, "  }", "}", ""])

@@ -45,7 +45,7 @@ from ._library import (
 )
 from ._library import LOOP as LOOP_TEXT
 from ._loop import NUMBERS, LoopDisturbance, LoopRates, loop_data, queue_size
-from ._memory import KernelMemory
+from ._memory import KernelMemory, is_joint
 from ._table import LOG, MODEL, header
 
 # Memory of a controller, of the kernel's sizes.
@@ -169,6 +169,7 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         "N": N, "M": N + 1, "nx": n, "nv": m, "nz": n + m, "nr": len(once.rows.names),
         "ne": len(sides.equal), "na": len(sides.row) + len(sides.equal), "xp": n, "vp": m,
         "many": N if own.substeps > 0 else 0, "s->plan": memory.arrays["plan"].size,
+        "joint": int(is_joint(curved_parts(model))),
     }  # fmt: skip
     arrays = {name: array.size for name, array in memory.arrays.items()}
     total = 0
@@ -211,7 +212,8 @@ def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
     for field in MODEL:
         value = getattr(memory.model, field.name)
         if field.kind == "size":
-            values.append(str(scratch if field.name == "scratch" else value))
+            own = {"scratch": scratch, "joint": int(is_joint(known))}
+            values.append(str(own.get(field.name, value)))
         elif field.kind in ("places", "given"):
             array = memory.constants.get(field.name)
             if array is None or not array.size:

@@ -23,6 +23,7 @@ from ...codegen._internal import (
     find_compiler,
     find_or_build,
     interpreting_seconds,
+    joined_source,
     key_of,
     notice,
     unit_source,
@@ -351,7 +352,7 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     """C sources of the functions of a problem, about as long to compile each."""
     scratch = 1
 
-    def unit(parts: Parts, level: str) -> str:
+    def unit(parts: Parts, level: str, joined: list[Part] | None = None) -> str:
         nonlocal scratch
         longest = max(function.program.written for function, _ in parts.values())
         if level == OFTEN_LEVEL and longest > LONGEST_OFTEN:
@@ -359,7 +360,15 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
         named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
         text, own = unit_source(named, compiler)
         scratch = max(scratch, own)
-        return f"#pragma GCC optimize({level})\n{text}{''.join(map(entry_text, named))}"
+        entries = "".join(map(entry_text, named))
+        if joined is not None:
+            joined += named
+            own_text, own = _both(joined, compiler.width)
+            scratch = max(scratch, own)
+            for part in named:
+                text = text.replace(f"static void {part.name}_body(", f"void {part.name}_body(")
+            entries += own_text
+        return f"#pragma GCC optimize({level})\n{text}{entries}"
 
     def only(parts: Parts, names: tuple[str, ...]) -> Parts:
         return {name: value for name, value in parts.items() if name in names}
@@ -369,9 +378,10 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     yield unit(only(plain, often), OFTEN_LEVEL)
     yield unit(only(plain, ("step", "error")), SERIAL_LEVEL)
     every = plain | curved_parts(model)
+    derivatives = list[Part]()
     for name in ("stage", "curvature"):
         if name in every:
-            yield unit(only(every, (name,)), OFTEN_LEVEL)
+            yield unit(only(every, (name,)), OFTEN_LEVEL, derivatives)
     yield unit(only(every, SELDOM), LONG_LEVEL)
     yield (
         f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
@@ -383,17 +393,41 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     )
 
 
+# Results of a stage with second derivatives, of which W is added to the Hessian H.
+BOTH = ("cost",), ("gap",), ("rows",), ("F",), ("g",), ("H", "W"), ("G",), ("bend",)
+
+
+def _both(parts: list[Part], width: int) -> tuple[str, int]:
+    """C text of `both`, by bodies that stand in it or in another unit, and its work memory.
+
+    Nothing where the parts do not have all results.
+    """
+    place = {name: n for n, part in enumerate(parts) for name in part.function.results}
+    if width == 1 or any(name not in place for names in BOTH for name in names):
+        return "", 1
+    results = [[(place[name], name) for name in names] for names in BOTH]
+    text, scratch = joined_source("lg_both", parts, results, width)
+    last = parts[-1]
+    sizes = last.function.program.sizes_in, [1] * len(BOTH)
+    return text + _entry("lg_both", last, *sizes, VISIBLE), scratch
+
+
 def entry_text(part: Part, kind: str = VISIBLE) -> str:
     """The entry that the kernel calls by pointer: any number of items, one after the other."""
-    program, loops = part.function.program, part.shared is None
-    numbers = [("in", i, n) for i, n in enumerate(program.sizes_in)]
-    numbers += [("out", i, n) for i, n in enumerate(program.sizes_out)]
+    program = part.function.program
+    return _entry(part.name, part, program.sizes_in, program.sizes_out, kind)
+
+
+def _entry(name: str, part: Part, sizes_in: Any, sizes_out: Any, kind: str) -> str:
+    loops = part.shared is None
+    numbers = [("in", i, n) for i, n in enumerate(sizes_in)]
+    numbers += [("out", i, n) for i, n in enumerate(sizes_out)]
     given = ", ".join(f"{key}[{i}]" + f" + k * {n}" * loops for key, i, n in numbers)
     loop = "for (int64_t k = 0; k < items; k++) " * loops
     return (
-        f"{kind} void {part.name}_entry(const void *own, int64_t items, const double *const *in,\n"
+        f"{kind} void {name}_entry(const void *own, int64_t items, const double *const *in,\n"
         "    double *const *out, double *scratch)\n"
-        f"{{\n  (void)own;\n  {loop}{part.name}({'items, ' * (not loops)}{given}, scratch);\n}}\n"
+        f"{{\n  (void)own;\n  {loop}{name}({'items, ' * (not loops)}{given}, scratch);\n}}\n"
     )
 
 

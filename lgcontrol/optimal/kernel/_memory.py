@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,6 +38,11 @@ def layout_of(model: StageModel, kept: int) -> PlanLayout:
         "kept": (kept,),
     }  # fmt: skip
     return plan_layout(problem, shapes)
+
+
+def is_joint(functions: Container[str]) -> bool:
+    """Whether `stage` has second derivatives, too."""
+    return "end_curvature" in functions and "curvature" not in functions
 
 
 class KernelMemory:
@@ -109,7 +114,7 @@ class KernelMemory:
             blocks=changes_in_blocks(model.problem.system),
             weights=0 if "w" in once.shared else once.path_weights.shape[1],
             bend=len(known["bend_rows"]), curved="end_curvature" in stages.functions,
-            joint="end_curvature" in stages.functions and "curvature" not in stages.functions,
+            joint="both" in stages.functions or is_joint(stages.functions),
             scratch=stages.scratch,
         )  # fmt: skip
         made.sparse, made.first, made.dense = known["counts"]

@@ -68,7 +68,7 @@ size first first dense row of [A B]
 size dense dense rows of [A B]
 size bend entries that second derivatives of a step add to the cost to go
 size curved whether second derivatives are known
-size joint whether `stage` has those of stages, too
+size joint whether one function has first and second derivatives of stages
 size substeps substeps whose derivatives the kernel multiplies; 0 for none
 size sub_sparse as sparse, of a substep
 size sub_first as first, of a substep
@@ -94,6 +94,7 @@ given sign +1 for upper limits and equalities, -1 for lower limits
 places start whether a constraint belongs to the free start and is never relaxed
 given active mean steps that a node counts, of soft rows; 0 where a constraint does not hold
 function stage cost, defect, rows and their derivatives
+function both a stage with second derivatives, which are added to the upper half of H
 function values cost, defect and rows
 function curvature what the Hessian of the Lagrangian has beyond that of Gauss and Newton
 function substep a substep and its derivatives

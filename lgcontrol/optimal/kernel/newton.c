@@ -267,15 +267,19 @@ static void prices_of(const lg_model *m, const lg_task *q, const lg_state *s, do
 }
 
 /* The problem about the iterate; with second derivatives for the multipliers of the last call of
- * `prices_of` to `lam_before` and `price_before` where one function has both. */
-static void expand_about(const lg_model *m, lg_task *q, lg_state *s)
+ * `prices_of` to `lam_before` and `price_before` where one function has both, in H if that is `wanted`. */
+static void expand_about(const lg_model *m, lg_task *q, lg_state *s, int wanted)
 {
   const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv;
   const double *x = s->now.x, *u = s->now.u, *from = x;
   rooms(m, q, s, u, s->below, s->above);
   const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, q->steps,
                            s->lam_before, s->price_before};
-  if (m->substeps > 0) {
+  s->is_added = wanted && m->both.call && m->curved && q->exact;
+  if (s->is_added) {
+    double *const out[] = {s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G, s->bend};
+    call(&m->both, N, given, out, s->scratch);
+  } else if (m->substeps > 0) {
     for (int64_t j = 0; j < m->substeps; j++) {
       double *after = j % 2 ? s->other : s->after;
       for (int64_t k = 0; k < N; k++) {
@@ -316,7 +320,14 @@ static void expand_about(const lg_model *m, lg_task *q, lg_state *s)
 static void expand(const lg_model *m, lg_task *q, lg_state *s)
 {
   if (m->joint) prices_of(m, q, s, s->lam_before, s->price_before);
-  expand_about(m, q, s);
+  expand_about(m, q, s, 0);
+}
+
+/* The same where second derivatives follow. */
+static void expand_twice(const lg_model *m, lg_task *q, lg_state *s)
+{
+  if (m->joint) prices_of(m, q, s, s->lam_before, s->price_before);
+  expand_about(m, q, s, 1);
 }
 
 /* Cost of the trial whose stages are known, and rows of its end. */
@@ -368,32 +379,32 @@ static void costs(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, i
 }
 
 /* Second derivatives of the Lagrangian beyond those of Gauss and Newton, for multipliers of the
- * dynamics and of rows. */
+ * dynamics and of rows; where they are. */
 static int bend(const lg_model *m, lg_task *q, lg_state *s, const double *lam, const double *price)
 {
-  if (!m->curved || !q->exact) return 0;
+  if (!m->curved || !q->exact) return LG_STRAIGHT;
   const int64_t N = q->horizon;
   const size_t duals = (size_t)(N * m->nx) * sizeof(double);
   const size_t rows = (size_t)(N * m->nr) * sizeof(double);
   const double *in[] = {q->t, s->now.x, s->now.u, s->now.x + m->nq, q->x_ref, q->u_ref, q->p, q->w,
                         q->steps, lam, price};
   double *const out[] = {s->curvature, s->bend};
-  if (!m->joint) {
+  if (m->curvature.call && !s->is_added) {
     call(&m->curvature, N, in, out, s->scratch);
   } else if (memcmp(lam, s->lam_before, duals) || memcmp(price, s->price_before, rows)) {
     memcpy(s->lam_before, lam, duals), memcpy(s->price_before, price, rows);
-    expand_about(m, q, s); /* multipliers have changed since */
+    expand_about(m, q, s, s->is_added != 0); /* multipliers have changed since */
   }
   const double *end[] = {LG_END(s->now.x), price + N * m->nr};
   double *const found[] = {s->curvature_end};
   call(&m->end_curvature, 1, end, found, s->scratch);
-  return 1;
+  return s->is_added ? LG_ADDED : LG_APART;
 }
 
 /* Those for the multipliers of the iterate. */
 static int curvatures(const lg_model *m, lg_task *q, lg_state *s)
 {
-  if (!m->curved || !q->exact) return 0;
+  if (!m->curved || !q->exact) return LG_STRAIGHT;
   prices_of(m, q, s, s->move, s->price);
   return bend(m, q, s, s->move, s->price);
 }
@@ -1910,7 +1921,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     if (fine) alpha = search(m, q, s, o, tau, 1);
     mem->alpha = alpha;
     if (alpha > 0) {
-      expand(m, q, s);
+      expand_twice(m, q, s);
       return LG_ITERATIONS;
     }
     if (theta(m, q, s) > 1e-2 * q->tolerance
@@ -2355,11 +2366,11 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   double off = 0, started = 0, fall = 0;
   int has_kept = 0;
   for (;;) {
-    expand(m, q, s);
+    expand_twice(m, q, s);
     if (is_followed && is_free(m) && q->iterations == 0 && !isfinite(s->f)) {
       take_trial(s); /* nobody asked for the rollout's cost: the plan as it is, then */
       copy(s->now.x, x0, m->nq);
-      expand(m, q, s);
+      expand_twice(m, q, s);
     }
     if (!isfinite(s->f)) status = LG_NOT_FINITE;
     if (status != LG_ITERATIONS || q->max_iterations <= 0) break;

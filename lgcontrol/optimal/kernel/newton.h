@@ -107,7 +107,7 @@ typedef struct {
   double *scratch;
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
-  int64_t sweeps, trials, linear, extends;
+  int64_t sweeps, trials, linear, extends, is_added;
   double f, mu, scale, priced, gain, t_theta, t_phi, terms;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
   lg_memory *mem;
