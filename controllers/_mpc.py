@@ -90,7 +90,7 @@ class MPC(Controller, metaclass=Fixed):
         system.
     reference : optional
         Followed when a call brings none: a constant state, a TrimPoint, or a Trajectory, which is
-        seen in advance.
+        seen in advance. It may be left out where nothing is weighed from it: with costs alone, Q=0.
     guess : controller, Trajectory or str
         Initial guess of new plans. "auto" is the policy of the system or, without one, "cheapest";
         other words are those of ``solver.solve(guess=…)``.
@@ -203,8 +203,10 @@ class MPC(Controller, metaclass=Fixed):
         work = RealTime() if real_time is None else real_time
         first = float(stated.steps[0])
         period = first if work.period is None else work.period
+        # A plan of costs alone has one of its own, which a run need not be given.
+        followed = stated.reference if reference is None else reference
         super().__init__(
-            system, dt=period, offset=work.offset, delay=delay, reference=reference, p=p
+            system, dt=period, offset=work.offset, delay=delay, reference=followed, p=p
         )
         self._fixed = {name for name in vars(self) if name[0] != "_"} - {*CURRENT}
         self._slow, self._parts = (

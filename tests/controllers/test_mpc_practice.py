@@ -138,6 +138,16 @@ def test_an_economic_loop_rests_where_resting_pays_most():
         assert u[0] == pytest.approx(1 - best, abs=5e-3)
 
 
+def test_a_loop_of_costs_alone_is_given_no_reference():
+    tank = System("tank", Rn(1), lambda t, x, u, p: u - 0.1 * x, inputs=[Input("in", "", 0, 1)])
+    full = Cost(lambda t, x, u, p: (x[0] - 2) ** 2)
+    law = MPC(tank, 10, 0.5, Q=0, R=1e-3, costs=[full])
+    law.check_reference()  # which `simulate` asks
+    assert np.array_equal(law.reference.x, tank.home)
+    with pytest.raises(ValueError, match="has no reference to follow"):
+        MPC(tank, 10, 0.5, R=1e-3, costs=[full]).check_reference()
+
+
 def test_second_derivatives_are_what_economic_costs_need():
     """Hardly anything in this cost is a square: Gauss and Newton know no curvature of the rest."""
     problem, iterations = pond().problem, []
