@@ -73,7 +73,7 @@ class LastIterate:
     @property
     def size(self) -> np.ndarray:
         """Sizes of error coordinates, then of controls."""
-        return self.plan["scales"][len(self.model.transcription.rows.names) :]
+        return self.plan["scales"][0, len(self.model.transcription.rows.names) :]
 
     @cached_property
     def jumps(self) -> tuple[np.ndarray, ...]:

@@ -243,13 +243,14 @@ def start_violations(rows: BoundRows, first: np.ndarray, tolerance: float) -> st
 
 
 def worst_violations(
-    rows: BoundRows, excess: np.ndarray, times: np.ndarray, tolerance: float = 0.0
+    rows: BoundRows, excess: np.ndarray, times: np.ndarray, tolerance: float | np.ndarray = 0.0
 ) -> tuple[Violation, ...]:
     """Of each hard row the largest excess, if it is more than tolerated, from the worst row on."""
     excess = np.where(np.isinf(rows.soft), excess, 0.0)
+    allowed = np.broadcast_to(tolerance, excess.shape[1:])
     found = [
         Violation(rows.names[i], float(times[k]), int(k), float(excess[k, i]), rows.kinds[i])
         for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
-        if excess[k, i] > tolerance
+        if excess[k, i] > allowed[i]
     ]
     return tuple(sorted(found, key=lambda entry: -entry.amount))

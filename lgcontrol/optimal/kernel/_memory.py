@@ -34,7 +34,7 @@ def layout_of(model: StageModel, kept: int) -> PlanLayout:
     shapes = {
         "x": (M, model.group.nq), "u": (N, problem.system.n_inputs), "s": (M, na), "z": (M, na),
         "e": (M, na), "y": (M, na), "zl": (N, m), "zu": (N, m), "lam": (N, n),
-        "nu": (M, len(sides.equal)), "K": (N, m, n), "rows": (M, rows), "scales": (rows + n + m,),
+        "nu": (M, len(sides.equal)), "K": (N, m, n), "rows": (M, rows), "scales": (2, rows + n + m),
         "kept": (kept,),
     }  # fmt: skip
     return plan_layout(problem, shapes)
@@ -77,7 +77,7 @@ class KernelMemory:
             "x0": group.nq, "lower": m, "upper": m, "limit": na, "weight": na,
             "log": (most + 1, len(LOG)), "memory": memory, "work": work + 16,
             "w": once.path_weights.shape, "w_end": len(once.end_weights), "steps": N,
-            "best": 2 * plan + M * nr + N * m * n + nr + n + m + kept,
+            "best": 2 * plan + M * nr + N * m * n + 2 * (nr + n + m) + kept,
         }  # fmt: skip
         self.arrays = own | {name: np.zeros(shape) for name, shape in shapes.items()}
         self.kept = self.arrays["memory"][:kept]

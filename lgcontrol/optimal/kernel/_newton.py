@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._settings import Settings
+from .._settings import Settings, told
 from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting, Values
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
+# Scales of solves for a plan, which units do not change; those of loops.
+OF_PLANS, OF_STEPS = range(2)
 MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
 ROUNDING = float(np.finfo(float).eps)  # a unit in the last place
 
@@ -85,7 +87,7 @@ class StepFilter:
         """Whether no pair dominates."""
         o = self.o
         return all(
-            theta < (1 - o.filter_theta) * t or phi < p - o.filter_phi * t for t, p in self.pairs
+            theta < (1 - o.filter_theta) * t or phi < p - o.armijo * t for t, p in self.pairs
         )
 
     def added(self, theta: float, phi: float) -> StepFilter:
@@ -150,6 +152,8 @@ class NewtonKKT:
         Penalty weights of one-sided constraints, infinite for hard ones.
     going_on : mapping, optional
         Parts of the plan whose nodes these are, and its numbers, to take real-time steps from.
+    of : int
+        Which scales it has: those of plans, or those of loops.
     """
 
     def __init__(
@@ -163,7 +167,9 @@ class NewtonKKT:
         *,
         weight: np.ndarray | None = None,
         going_on: Mapping[str, Any] | None = None,
+        of: int = OF_PLANS,
     ) -> None:
+        self.of = of
         self.model, self.setting, self.t, self.x0 = model, setting, nodes.t, x0
         self.o, self.tolerance = settings, tolerance
         self.N, self.n, self.m = len(nodes.u), model.n, model.m
@@ -196,7 +202,8 @@ class NewtonKKT:
         o, model, box = self.o, self.model, self.setting.box
 
         def relaxed_by(limit: np.ndarray, size: Any) -> np.ndarray:  # less than what is violated
-            return np.minimum(o.relax * np.maximum(size, np.abs(limit)), self.tolerance / 10)
+            allowed = self.tolerance / 10 * told(o, size)
+            return np.minimum(o.relax * np.maximum(size, np.abs(limit)), allowed)
 
         size = self.size[self.n :]
         self.lower = box.lower - relaxed_by(box.lower, size)
@@ -213,30 +220,51 @@ class NewtonKKT:
 
     def _take_up(self, nodes: Nodes, parts: Mapping[str, Any]) -> None:
         """The iterate of a plan; controls that are outside of the limits now move in."""
-        self.d, self.size = np.split(parts["scales"], [self.nr])
+        for name in ("mu", "scale", "other", "penalty", "dw_last", "dw", "alpha", "spread", "K"):
+            setattr(self, name, parts[name])
+        now, self.other_scales = parts["scales"]
+        self.d, self.size = np.split(now, [self.nr])
+        names = "s", "z", "e", "y", "zl", "zu", "lam", "nu"
+        self.it = PlanIterate(nodes.x.copy(), nodes.u.copy(), *(parts[name] for name in names))
+        of, self.of = self.of, parts["of"]
+        self.change_scales(of)
         self._set_metric()
         _, _, least, most = self._set_limits()
-        u, controls = nodes.u.copy(), self.model.controls
-        v = u[:, controls]
+        controls = self.model.controls
+        v = self.it.u[:, controls]
         inside = np.clip(v, self.lower + least, self.upper - most)
-        u[:, controls] = np.where((v > self.lower) & (v < self.upper), v, inside)
-        names = "s", "z", "e", "y", "zl", "zu", "lam", "nu"
-        self.it = PlanIterate(nodes.x.copy(), u, *(parts[name] for name in names))
-        self.K = parts["K"]
-        for name in ("mu", "scale", "penalty", "dw_last", "dw", "alpha", "spread"):
-            setattr(self, name, parts[name])
+        self.it.u[:, controls] = np.where((v > self.lower) & (v < self.upper), v, inside)
         self.elastic, self.tiny, self.left, self.error_before = bool(parts["elastic"]), 0, 0, 0.0
         self._set_form()
+
+    def change_scales(self, of: int) -> bool:
+        """The iterate in other scales: multipliers, slacks and barrier as in these.
+
+        Returns whether it had others.
+        """
+        if self.of == of:
+            return False
+        (d, size), by, it = np.split(self.other_scales, [self.nr]), self.other / self.scale, self.it
+        ratio = (d / self.d)[self.row]
+        self.it = it._replace(
+            s=it.s * ratio, e=it.e * ratio, z=it.z * (by / ratio), y=it.y * (by / ratio),
+            nu=it.nu * (by * self.d / d)[self.equal], zl=it.zl * by, zu=it.zu * by, lam=it.lam * by,
+        )  # fmt: skip
+        self.mu, self.spread, self.of = self.mu * by, self.spread * by, of
+        self.other_scales, self.d, self.size = np.r_[self.d, self.size], d, size
+        self.scale, self.other = self.other, self.scale
+        return True
 
     def _begin(self, nodes: Nodes) -> None:
         o, controls, n = self.o, self.model.controls, self.n
         x, u = nodes.x.copy(), nodes.u.copy()
         self.d = np.ones(self.nr)
         self.size = np.ones(n + self.m)
-        self.size[n:] = self._known_sizes(self._sizes_of_controls(u), 1.0)
+        size = self._known_sizes(self._sizes_of_controls(u), 1.0)
+        self.size[n:] = self._counted(size) if self.of == OF_STEPS else size
         low, high, least, most = self._set_limits()
         u[:, controls] = np.clip(u[:, controls], self.lower + least, self.upper - most)
-        M, na, one = self.N + 1, self.ns + self.ne, o.multiplier_first
+        M, na, one = self.N + 1, self.ns + self.ne, 1.0
         empty = np.zeros((M, na))
         it = PlanIterate(
             x, u, empty, empty, empty, empty, np.zeros((self.N, self.m)),
@@ -244,10 +272,14 @@ class NewtonKKT:
         )  # fmt: skip
         ex = self.ex = self.expand(it)
         self._measure(it)
+        own = self.size
+        for which in (1 - self.of, self.of):
+            self.other_scales, self.other = np.r_[self.d, self.size], getattr(self, "scale", 1.0)
+            self.size = self._counted(own) if which == OF_STEPS else own
+            self._scale_cost_and_rows(which)
         self._set_metric()
         z = one * self.rate[n:] + np.zeros((self.N, self.m))
         it = it._replace(zl=np.where(low, z, 0.0), zu=np.where(high, z, 0.0))
-        self._scale_cost_and_rows()
         self._set_limits()
         bounded = na > 0 or low.any() or high.any()
         self.elastic, self.penalty = False, 0.0
@@ -276,12 +308,14 @@ class NewtonKKT:
         return np.where(low & high, np.where(half > 0, half, 1.0), most)
 
     def _known_sizes(self, size: np.ndarray, other: float) -> np.ndarray:
-        """Sizes as far as they are beyond what is not scaled, or another one for none."""
-        free = self.o.size_free
-        own = np.where((size > 0) & np.isfinite(size), size, other)
-        return own / np.clip(own, 1 / free, free)
+        """Sizes, or another one for none."""
+        return np.where((size > 0) & np.isfinite(size), size, other)
 
-    def _responses(self, size: np.ndarray) -> np.ndarray:
+    def _counted(self, size: np.ndarray) -> np.ndarray:
+        """Sizes as loops count them: none from 1/30 to 30."""
+        return size / np.clip(size, 1 / self.o.size_free, self.o.size_free)
+
+    def _responses(self, size: np.ndarray, turns: int = 2) -> np.ndarray:
         """Changes of states over the horizon that controls of some sizes cause, at first order.
 
         What they add to steps, and what that adds to other states; two turns, as growth in loops
@@ -292,7 +326,7 @@ class NewtonKKT:
             return np.where(np.isfinite(by_step), by_step, 0.0).sum(axis=0)
 
         found = total(np.abs(self.ex.B) @ size)
-        for _ in range(2):
+        for _ in range(turns):
             others = np.abs(self.ex.A - np.eye(self.n))
             found = np.maximum(found, total(others @ (found / 2)))
         return found
@@ -313,14 +347,19 @@ class NewtonKKT:
         own = np.abs(miss[..., None] * G / np.maximum(1e-300, (G**2).sum(axis=2))[..., None])
         own = np.where(self.holds[:, self.ns :, None] & np.isfinite(own), own, 0.0)
         size = np.maximum(size, own.max(axis=(0, 1), initial=0.0))
-        size = np.where(size > o.size_least, size, 0.0)
+        rounding = o.relax * _largest(it.x, self.setting.x_ref)
+        size = np.where(size > rounding, size, 0.0)
         free = controls <= 0
         with_ = self._responses(free.astype(float))
         on = (size > 0) & (with_ > 0)
-        ratio = float((size[on] / with_[on]).min(initial=np.inf))
-        ratio = ratio if np.isfinite(ratio) else 1.0
+        on &= (ex.g_end == 0) | (np.diagonal(ex.H_end) != 0)  # what collects a cost has no aim
+        ratio = float((size[on] / with_[on]).max(initial=0.0))
+        ratio = ratio if 0 < ratio < np.inf else 1.0
         controls = np.where(free, ratio, controls)
-        # What changes of these sizes change, beyond the first order: a cost that is a state.
+        # States next to the reference are moved all the same.
+        moved = np.maximum(size, o.relax * self._responses(controls, 0))
+        size = np.where(size > 0, moved, size)
+        # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)
         rises = np.minimum(controls, up * o.boundary)
         u[:, model.controls] += np.where(
@@ -330,7 +369,9 @@ class NewtonKKT:
         both = np.abs(np.stack([gaps - ex.gaps, ex.gaps]))
         probed = np.where(np.isfinite(both), both, 0.0).sum(axis=1).max(axis=0)
         integrates = (np.eye(n) == ex.A).all(axis=(0, 1))
-        size = np.where((size < o.push * probed) & integrates, probed, size)
+        first = np.abs(np.concatenate([ex.A - np.eye(n), ex.B], axis=2)) @ np.r_[size, controls]
+        for reach in (probed, np.where(np.isfinite(first), first, 0.0).sum(axis=0)):
+            size = np.where((size < o.push * reach) & integrates, reach, size)
         sizes = np.r_[size, controls]
         known = sizes[(sizes > 0) & np.isfinite(sizes)]
         mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0
@@ -341,30 +382,61 @@ class NewtonKKT:
         self.rate = 1 / self.size
         self.metric = self.rate * self.rate
 
-    def _scale_cost_and_rows(self) -> None:
-        """Derivatives of scaled cost and rows, for changes of the sizes, are at most some.
+    def _scale_cost_and_rows(self, of: int) -> None:
+        """The largest derivatives of scaled cost and rows, for changes of the sizes.
 
-        Those of the cost are at least one, so that tolerances are relative to it. Those of rows
-        are, if there are sizes other than one.
+        Of plans they are one. Of the cost that counts which such a change leaves by curvature, but
+        at least a share: that of a linear cost stays, that of a square falls on the way to its
+        least. Without one at first, its curvature becomes one: constraints move it from its least.
+        Rows count where they are nearest to their limits; one-sided ones have the derivative of a
+        curved cost. A row without one, as a square at zero, has its distance.
+
+        In loops they are at most some. Those of the cost are at least one; below that its curvature
+        counts, too. Those of rows are at least one if there are sizes other than one.
         """
-        ex, n, most, size = self.ex, self.n, self.o.gradient_most, self.size
-        steepest, least = self.steepest(), float((size != 1).any())
-        if not steepest > 1:  # maybe at an optimum of the cost alone
-            along = np.diagonal(ex.H, axis1=1, axis2=2) * size**2 / 2
-            own = np.r_[along.ravel(), np.diagonal(ex.H_end) * size[:n] ** 2 / 2]
-            steepest = max(steepest, own[np.isfinite(own)].max(initial=0.0))
-        aim = float(np.clip(steepest, min(1.0, most), most))
+        ex, n, o, size = self.ex, self.n, self.o, self.size
+        most, least = o.gradient_most, float((size != 1).any())
+
+        def largest_of(values: np.ndarray) -> float:
+            return float(values[np.isfinite(values)].max(initial=0.0))
+
+        slope = np.abs(np.r_[(ex.g * size).ravel(), ex.g_end * size[:n]])
+        curvature = np.diagonal(ex.H, axis1=1, axis2=2) * size * size
+        bent = np.r_[curvature.ravel(), np.diagonal(ex.H_end) * size[:n] * size[:n]]
+        if of == OF_STEPS:
+            steepest = largest_of(slope)
+            if not steepest > 1:  # maybe at an optimum of the cost alone
+                steepest = max(steepest, largest_of(bent) / 2)
+            aim = float(np.clip(steepest, min(1.0, most), most))
+        else:
+            steepest, aim = largest_of(np.maximum(slope - bent, slope / o.gradient_bent)), 1.0
+            if o.gradient_bent * steepest < o.slope_least * largest_of(bent):
+                steepest = largest_of(bent)
         self.scale = aim / steepest if steepest > 0 else 1.0
+        along = np.abs(np.concatenate([ex.G[:, :, :n], ex.G_end[None]]) * size[:n])
+        slopes = np.where(np.isfinite(along), along, 0.0).max(axis=2, initial=0.0)
+        of_controls = np.abs(ex.G[:, :, n:] * size[n:])
+        of_controls = np.where(np.isfinite(of_controls), of_controls, 0.0).max(axis=2, initial=0.0)
+        slopes[:-1] = np.maximum(slopes[:-1], of_controls)
+        off = ex.rows[:, self.row] - self.own_limit
+        over = np.where(self.one_sided, self.sign * off, np.abs(off))
+        self.d = np.ones(self.nr)
         for r in range(self.nr):
-            of_row = self.row == r
-            on: Any = self.holds[:, of_row].any(axis=1)
-            along = np.abs(ex.G[:, r] * size).max(axis=1) * on[:-1]
-            end = np.abs(ex.G_end[r] * size[:n]).max() * on[-1]
-            found = max(np.nan_to_num(along, posinf=0).max(), end)
-            if not found > 0 and least > 0:
-                far = np.abs(ex.rows[:, [r]] - self.own_limit[of_row]) * self.holds[:, of_row]
-                found = far[np.isfinite(far)].max(initial=0.0)
-            self.d[r] = float(np.clip(found, least, most)) / found if found > 0 else 1.0
+            of_row = np.flatnonzero(self.row == r)
+            held = self.holds[:, of_row].T
+            slope = np.where(held, slopes[:, r], 0.0)
+            far = largest_of(np.where(held, np.abs(off[:, of_row].T), 0.0))
+            found = float(slope.max(initial=0.0))
+            if of == OF_STEPS:
+                found = far if not found > 0 and least > 0 else found
+                aim = float(np.clip(found, least, most))
+            else:
+                where = np.where(held & ~np.isnan(over[:, of_row].T), over[:, of_row].T, -np.inf)
+                near = slope.flat[where.argmax()] if where.size and where.max() > -np.inf else 0.0
+                found = max(near, o.slope_near * found)
+                found = far if found < o.slope_least * far else found
+                aim = o.gradient_bent if self.one_sided[of_row].all() else 1.0
+            self.d[r] = aim / found if found > 0 else 1.0
 
     def steepest(self) -> float:
         """The largest derivative of the cost, for changes of the sizes."""
@@ -501,9 +573,13 @@ class NewtonKKT:
         of_e = np.where(relaxed, w1 + v + w2 * it.e - it.z - it.y, 0.0)
         self.stat = _largest(r[1:, :n], r[:, n:], end, r[0, self.model.free], of_e)
         self.viol = _largest(defects, rho, missed)
-        own = _largest(ex.gaps, rho / self.d[self.row], missed / self.d[self.equal])
-        over = (self.sign * (ex.rows[:, self.row] - self.own_limit))[active & ~relaxed]
-        self.own_viol = max(own, self.viol, over.max(initial=0.0))  # not by the relaxed limit
+        sizes = 1 / self.d
+        unit = told(self.o, sizes)[self.row]
+        over = self.sign * (ex.rows[:, self.row] - self.own_limit) / unit
+        over = over[active & ~relaxed].max(initial=0.0)  # not by the relaxed limit
+        own = rho / self.d[self.row] / unit, missed * sizes[self.equal] / unit[self.ns :]
+        own = _largest(ex.gaps / told(self.o, size[:n]), *own)
+        self.own_viol = max(self.viol, over, own)
         by = size[n:], size[n:], 1.0, 1.0
         sizes = [(z * one)[on] for (_, z, on), one in zip(self.pairs(it), by, strict=True)]
         zsum, zcount = sum(np.abs(z).sum() for z in sizes), sum(z.size for z in sizes)
@@ -697,7 +773,7 @@ class NewtonKKT:
         if ref.theta <= self.filter.least and switches:
             return bool(phi - ref.phi - fuzz <= o.armijo * alpha * ref.slope)
         falls = theta <= (1 - o.filter_theta) * ref.theta
-        if not (falls or phi - fuzz <= ref.phi - o.filter_phi * ref.theta):
+        if not (falls or phi - fuzz <= ref.phi - o.armijo * ref.theta):
             return False
         self.filter = self.filter.added(ref.theta, ref.phi)
         return True
@@ -722,7 +798,7 @@ class NewtonKKT:
         is_rounding = is_rounding and ref.theta <= none and ref.slope >= 0
         least = o.filter_theta
         if ref.slope < 0:
-            least = min(least, o.filter_phi * ref.theta / -ref.slope)
+            least = min(least, o.armijo * ref.theta / -ref.slope)
             if ref.theta <= self.filter.least:
                 share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
                 least = min(least, share)
@@ -848,7 +924,7 @@ class NewtonKKT:
         s = np.where(hard, np.maximum(-self.h(self.ex.rows), it.s), np.where(active, it.s, 1.0))
         z = np.where(relaxed, it.z, self.near(it.z, s, hard, o.sigma_most))
         if not is_optimal:
-            z = np.where(hard & (z > o.multiplier_most), o.multiplier_first, z)
+            z = np.where(hard & (z > o.multiplier_most), 1.0, z)
         e, y = np.where(relaxed, it.e, 0.0), np.where(relaxed, it.y, 0.0)
         self.it = it._replace(s=s, z=z, e=e, y=y, nu=nu)
         if not is_optimal:
@@ -1068,14 +1144,14 @@ class NewtonKKT:
 
     @property
     def last(self) -> float:
-        """The last barrier parameter: its terms shift the cost by the tolerance, relative to it.
+        """The last barrier parameter: its terms shift the cost by half of the relative tolerance.
 
         One that is lowered falls to half of that, as the cost may fall, too.
         """
         terms = self.barriers()
         if self.elastic or not terms > 0 or self.mu > self.last_most:  # first as far as this
             return self.last_most
-        own = self.tolerance * (self.scale * abs(self.ex.cost) / terms)
+        own = self.tolerance * self.worth / 2
         least = max(self.o.mu_least, self.o.mu_last * self.last_most)
         return self.mu if self.mu <= own else max(least, min(own / 2, self.last_most))
 
@@ -1280,6 +1356,9 @@ class NewtonKKT:
         """
         o, kept, started = self.o, None, None
         most = steps + (int(o.real_time_more) if more is None else more)
+        if self.change_scales(OF_STEPS):
+            self._set_metric()
+            self._set_limits()
         self.priced = o.real_time_penalty
         self._set_form()
         tau = max(o.boundary, 1 - self.mu)
@@ -1361,10 +1440,14 @@ class NewtonKKT:
         return self.error(self.mu) <= self.o.mu_error * self.mu
 
     @property
-    def highest(self) -> float:
+    def worth(self) -> float:
         """Barrier parameter with which all terms of the barrier weigh as much as the cost."""
-        own = self.scale * abs(self.ex.cost) / max(1.0, self.barriers())
-        return max(self.o.real_time_mu, own)
+        return self.scale * abs(self.ex.cost) / max(1.0, self.barriers())
+
+    @property
+    def highest(self) -> float:
+        """The same, of real-time steps."""
+        return max(self.o.real_time_mu, self.worth)
 
     def barriers(self) -> float:
         """Terms of the barrier function."""

@@ -16,13 +16,23 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import Stages, places_of
 from ._memory import WARM, KernelMemory, layout_of
-from ._newton import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, NewtonKKT, PlanIterate
+from ._newton import (
+    CONVERGED,
+    INFEASIBLE,
+    ITERATIONS,
+    NOT_FINITE,
+    OF_PLANS,
+    OF_STEPS,
+    STALLED,
+    NewtonKKT,
+    PlanIterate,
+)  # fmt: skip
 from ._table import LOG, WATCH
 
-# Numbers that steps go on with, as `lg_memory` begins: these, then four whole numbers.
+# Numbers that steps go on with, as `lg_memory` begins: these, then five whole numbers.
 NUMBERS = ("mu", "outer_mu", "penalty", "scale", "dw_last", "dw", "alpha", "error_before",
-           "outer_theta", "spread")  # fmt: skip
-ELASTIC, TINY, LEFT, BEYOND = range(4)
+           "outer_theta", "spread", "other")  # fmt: skip
+ELASTIC, TINY, LEFT, BEYOND, OF = range(5)
 ITERATE = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
 # Parts with an entry for each node, or for each step.
 OF_NODES = ("s", "z", "e", "y", "nu", "zl", "zu", "lam", "K")
@@ -38,7 +48,7 @@ class NumpyMemory(KernelMemory):
         super().__init__(model, Stages({}, 1, {}, places_of(model)), settings, most)
 
     def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
-        kept = len(NUMBERS) + 4
+        kept = len(NUMBERS) + 5
         places = layout_of(model, kept).places
         plan = sum(int(np.prod(places[name][1])) for name in ITERATE)
         return 0, plan, kept, kept
@@ -64,6 +74,7 @@ class NumpyMemory(KernelMemory):
             self.stage_model, self.setting, nodes, self.arrays["x0"].copy(),
             replace(self.own_settings, mu_first=self.settings.mu_first),
             self.task.tolerance, weight=self.arrays["weight"][:count].copy(), going_on=going_on,
+            of=self.task.of,
         )  # fmt: skip
 
     @property
@@ -86,16 +97,21 @@ class NumpyMemory(KernelMemory):
     def _numbers(self) -> dict[str, Any]:
         """What is gone on from, besides the parts of a plan."""
         numbers: dict[str, Any] = dict(zip(NUMBERS, self.kept.tolist(), strict=False))
-        return numbers | {"scales": self.parts["scales"].copy(), "elastic": self._counts[ELASTIC]}
+        return numbers | {
+            "scales": self.parts["scales"].copy(),
+            "elastic": self._counts[ELASTIC],
+            "of": self._counts[OF],
+        }
 
     def _keep(self, solver: NewtonKKT, it: PlanIterate, K: Any, rows: np.ndarray) -> None:
         for name in ITERATE:
             self.parts[name][:] = getattr(it, name)
-        self.parts["rows"][:], self.parts["scales"][:] = rows, np.r_[solver.d, solver.size]
+        self.parts["rows"][:], self.parts["scales"][1] = rows, solver.other_scales
+        self.parts["scales"][0] = np.r_[solver.d, solver.size]
         if K is not None:
             self.parts["K"][:] = K
         self.kept[: len(NUMBERS)] = [getattr(solver, name, 0.0) for name in NUMBERS]
-        self._counts[ELASTIC] = solver.elastic
+        self._counts[ELASTIC], self._counts[OF] = solver.elastic, solver.of
         task = self.task
         task.mu, task.scale, task.penalty = solver.mu, solver.scale, solver.penalty
         task.elastic = int(solver.elastic)
@@ -127,6 +143,7 @@ class NumpyMemory(KernelMemory):
 
     def _plan(self) -> int:
         """As ``lg_newton_plan``."""
+        self.task.of = OF_PLANS
         nodes, task, log = self._nodes(), self.task, self.arrays["log"]
         status = self._solve(nodes, 0, is_elastic=False)
         taken, can_relax = task.iterations, self._newton(nodes).can_relax
@@ -143,6 +160,7 @@ class NumpyMemory(KernelMemory):
 
     def _step(self) -> int:
         """As ``lg_newton_step``."""
+        self.task.of = OF_STEPS
         model, task, setting = self.stage_model, self.task, self.setting
         problem, nodes, o = model.problem, self._nodes(), self.own_settings
         before = nodes._replace(t=problem.times(task.start))

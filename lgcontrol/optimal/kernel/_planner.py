@@ -145,7 +145,7 @@ class InteriorPointSolver:
             self._model = StageModel(
                 Transcription(problem), curved=second_derivatives, settings=settings
             )
-            self._given, self._results = Given(problem), KernelResults(self._model)
+            self._given, self._results = Given(problem), KernelResults(self._model, settings)
 
     def _forget_build(self) -> None:
         self.is_prepared = False
@@ -466,7 +466,7 @@ class InteriorPointSolver:
             status, left, way = STALLED, max_iterations, {"tolerance": tolerance, "resume": FRESH}
             is_near = isinstance(guess, OptimalSolution) and guess.is_success
             if is_near:
-                with memory.beginning_at(self.settings.real_time_mu):
+                with memory.beginning_at(self.settings.acceptable / self.settings.mu_error):
                     near = way | {"resume": WARM if is_warm else FRESH}
                     status = memory.run("plan", max_iterations=left, **near)
                 left -= memory.task.iterations
@@ -543,7 +543,7 @@ class InteriorPointSolver:
             memory.take(plan)
             memory.parts["e"][:, hard] = memory.parts["y"][:, hard] = 0.0
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
-        with memory.beginning_at(self.settings.real_time_mu):
+        with memory.beginning_at(self.settings.acceptable / self.settings.mu_error):
             way = {"tolerance": tolerance, "resume": WARM if is_warm else FRESH}
             status = memory.run("plan", max_iterations=MOST, **way)
         first = Nodes(found.t, found.x, found.u)
@@ -602,7 +602,10 @@ class InteriorPointSolver:
         other = copy.copy(self)
         other._model = copy.copy(self.model)
         other._model.transcription = copy.copy(self.transcription)
-        other._given, other._results = copy.copy(self._given), KernelResults(other._model)
+        other._given, other._results = (
+            copy.copy(self._given),
+            KernelResults(other._model, self.settings),
+        )
         other.plan, other._memory = None, None
         other._stages, other.is_prepared = self._stages, self.is_prepared  # copies forget them
         return other

@@ -22,6 +22,7 @@ from .._outcome import (
     worst_violations,
 )
 from .._plan import SCALE, Plan
+from .._settings import Settings, told
 from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
@@ -65,8 +66,8 @@ def iteration_of(
 class KernelResults:
     """Makes solutions of what the kernel leaves."""
 
-    def __init__(self, model: StageModel) -> None:
-        self.model = model
+    def __init__(self, model: StageModel, settings: Settings) -> None:
+        self.model, self.settings = model, settings
 
     def _within_limits(self, nodes: Nodes, setting: Setting) -> Nodes:
         """Nodes with controls exactly within their limits, which the kernel relaxes."""
@@ -99,7 +100,9 @@ class KernelResults:
             unknown = once.rows.not_finite(rows)
             if code != NOT_FINITE:
                 price = once.rows.penalty(rows, once.rows.weights(setting.p))
-                violations = worst_violations(once.rows, once.rows.excess(rows), nodes.t, tolerance)
+                scales = found["scales"][0, : len(once.rows.names)]
+                allowed = tolerance * told(self.settings, 1 / scales)
+                violations = worst_violations(once.rows, once.rows.excess(rows), nodes.t, allowed)
         entries = tuple(
             iteration_of(row, k, seconds, price=price) for k, row in enumerate(log.tolist())
         )
@@ -243,7 +246,7 @@ class KernelResults:
             row, side = sides.row[j], "upper" if sides.sign[j] > 0 else "lower"
             if at.G[:, row, varies].any() or at.G_end[row, varies[:n]].any():
                 continue
-            price = found["scales"][row] * z[:, j].sum() / found["kept"][SCALE]
+            price = found["scales"][0, row] * z[:, j].sum() / found["kept"][SCALE]
             is_gone = side == "lower" and sides.limit[j] == 0.0
             if is_gone and names[row].startswith(f"{DURATION}."):
                 phase = names[row].removeprefix(f"{DURATION}.")

@@ -153,7 +153,7 @@ class Sensitivities:
         sides, rows, N = model.sides, model.transcription.rows, problem.horizon
         row = np.r_[sides.row, sides.equal].astype(int)
         nr, ns, n = len(rows.names), len(sides.row), model.n
-        scale, scales = float(plan["kept"][SCALE]), plan["scales"]
+        scale, scales = float(plan["kept"][SCALE]), plan["scales"][0]
         d, size = scales[:nr], scales[nr:]
         price, weight = np.zeros((N + 1, nr)), np.zeros((N + 1, nr))
         hold = np.full((N + 1, nr), FREE)

@@ -122,6 +122,7 @@ size max_iterations of this call; of a plan, of all its ways
 size more most further real-time steps if a plan is far off
 size resume 0 for a fresh solve, 1 to go on, 2 for the elastic problem first, 3 from a plan
 size starts which of the starts are tried
+size of scales: 0 those of plans, 1 those of loops
 size exact whether second derivatives are used
 number dt step, s; the mean of unequal ones
 number tolerance largest error of a converged solve
@@ -143,7 +144,7 @@ given limit limits of constraints, targets of equalities
 given weight penalty weights of soft constraints; infinite for hard ones
 numbers plan the iterate: x, u, s, z, e, y, zl, zu, lam, nu
 numbers K feedback gains of the last step
-numbers scales factors of rows
+numbers scales factors of rows and sizes; then the other ones
 numbers rows values of rows
 numbers log a row for each iteration
 numbers work memory

@@ -117,7 +117,7 @@ static void keep_to_clock(const lg_model *m, const lg_task *q, const lg_loop *c,
 /* Nodes of a plan without its gains and multipliers, as a start. */
 static lg_verdict looked_at(const lg_model *m, lg_task *q, const lg_settings *o)
 {
-  q->resume = LG_FRESH, q->max_iterations = 0;
+  q->resume = LG_FRESH, q->max_iterations = 0, q->of = LG_OF_STEPS;
   const int status = lg_newton_solve(m, q, o);
   memset(q->K, 0, (size_t)(q->horizon * m->nv * m->nx) * sizeof(double));
   lg_verdict v = verdict(m, q, o, 0);
@@ -240,7 +240,7 @@ static int solved(const lg_model *m, lg_task *q, const lg_settings *o, int64_t r
   const double tolerance = q->tolerance;
   int64_t taken = 0;
   int status = LG_ITERATIONS, moves = 1;
-  q->resume = resume, q->tolerance = o->acceptable;
+  q->resume = resume, q->tolerance = o->acceptable, q->of = LG_OF_STEPS;
   while (status == LG_ITERATIONS && moves && taken < most && !(taken > 0 && is_over(q))) {
     q->max_iterations = most - taken < few ? most - taken : few;
     status = lg_newton_solve(m, q, o);
@@ -476,6 +476,6 @@ LG_EXPORT void lg_loop_sizes(const lg_model *m, int64_t N, int64_t queue, int64_
   lg_newton_sizes(m, N, own);
   sizes[0] = LG_NUMBERS + m->nv + queue * (1 + m->nv);
   if (rates > 0) sizes[0] += 3 + 2 * m->nq + m->nu + m->nv + rates + all * all;
-  sizes[1] = own[1] + (N + 1) * m->nr + N * m->nv * m->nx + (m->nr + m->nx + m->nv) + own[7];
+  sizes[1] = own[1] + (N + 1) * m->nr + N * m->nv * m->nx + 2 * (m->nr + m->nx + m->nv) + own[7];
   sizes[2] = sizeof(lg_loop);
 }

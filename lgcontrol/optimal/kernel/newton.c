@@ -486,6 +486,12 @@ static double widest_gap(const lg_model *m, const lg_task *q, const lg_state *s,
   return widest_of(gap, q->horizon, m->nx, s->rate, 0);
 }
 
+/* The size that tolerances go by: the unit of the problem, or what is left of it where sizes are far off. */
+LG_INLINE double told(const lg_settings *o, double size)
+{
+  return size / clip(size, 1, 1 / o->slope_least);
+}
+
 /* The largest derivative of the cost, for changes of the size of their coordinates. */
 static double widest_slope(const lg_model *m, const lg_task *q, const lg_state *s)
 {
@@ -620,7 +626,7 @@ static void pull_rows(const lg_model *m, const double *G, const double *price, d
 }
 
 /* Stationarity, violation, and what scales the errors. */
-static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
+static void residuals(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
   const int64_t na = m->ns + m->ne;
@@ -650,10 +656,11 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
       if (s->holds[i] == 0) continue;
+      const double unit = told(o, 1 / s->d[m->row[j]]);
       viol = widest(viol, s->rho[i]);
-      r_viol = widest(r_viol, s->rho[i] / s->d[m->row[j]]);
+      r_viol = widest(r_viol, s->rho[i] / s->d[m->row[j]] / unit);
       if (s->gives[i] == 0) /* by the limit itself, not the relaxed one */
-        r_viol = larger(r_viol, m->sign[j] * (s->rows[k * m->nr + m->row[j]] - q->limit[j]));
+        r_viol = larger(r_viol, m->sign[j] * (s->rows[k * m->nr + m->row[j]] - q->limit[j]) / unit);
       s->zsum += s->now.z[i], s->zcount++;
       if (s->gives[i] == 0) continue;
       s->zsum += s->now.y[i], s->zcount++;
@@ -661,10 +668,12 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
       stat = widest(stat, cost - s->now.z[i] - s->now.y[i]);
     }
     for (int64_t j = 0; j < m->ne; j++) {
+      const double unit = 1 / s->d[m->row[m->ns + j]];
       viol = widest(viol, s->missed[k * m->ne + j]);
-      r_viol = widest(r_viol, s->missed[k * m->ne + j] / s->d[m->row[m->ns + j]]);
+      r_viol = widest(r_viol, s->missed[k * m->ne + j] * unit / told(o, unit));
     }
   }
+  for (int64_t i = 0; i < N * nx; i++) r_viol = widest(r_viol, s->gap[i] / told(o, s->size[i % nx]));
   for (int64_t j = 0; j < nv; j++)
     s->zcount += (double)(N * (isfinite(s->lower[j]) + isfinite(s->upper[j])));
   s->zsum += weighed_sum(s->now.zl, N, nv, size + nx) + weighed_sum(s->now.zu, N, nv, size + nx);
@@ -672,7 +681,7 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
   if (!s->mem->elastic)
     s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (double)((N + 1) * m->ne);
   s->stat = stat, s->viol = widest(viol, widest_gap(m, q, s, s->gap));
-  s->r_viol = widest(widest(r_viol, s->viol), largest(s->gap, N * nx, 0));
+  s->r_viol = widest(r_viol, s->viol);
   s->g_size = widest_slope(m, q, s);
 }
 
@@ -712,13 +721,19 @@ static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
   return widest(widest(s->stat / sd, s->viol), complementarity(m, q, s, mu) / sc);
 }
 
-/* The last barrier parameter: its terms shift the cost by at most the tolerance, relative to the cost. One
+/* The barrier parameter with which all terms of the barrier weigh as much as the cost. */
+LG_INLINE double worth(const lg_state *s)
+{
+  return s->scale * fabs(s->f) / larger(1, s->terms);
+}
+
+/* The last barrier parameter: its terms shift the cost by at most half of the tolerance, relative to it. One
  * that is lowered falls to half of that, as the cost may fall, too. */
 static double last_of(const lg_task *q, const lg_state *s, const lg_settings *o)
 {
   const double most = larger(o->mu_least, o->mu_last * q->tolerance);
   if (s->mem->elastic || !(s->terms > 0) || s->mu > most) return most; /* first as far as this */
-  const double own = q->tolerance * (s->scale * fabs(s->f) / s->terms);
+  const double own = q->tolerance * worth(s) / 2;
   return s->mu <= own ? s->mu : clip(own / 2, larger(o->mu_least, o->mu_last * most), most);
 }
 
@@ -1037,7 +1052,7 @@ static int acceptable(const lg_filter *f, const lg_settings *o, double theta_, d
 {
   for (int64_t i = 0; i < f->count; i++)
     if (!(theta_ < (1 - o->filter_theta) * f->theta[i]
-          || phi_ < f->phi[i] - o->filter_phi * f->theta[i]))
+          || phi_ < f->phi[i] - o->armijo * f->theta[i]))
       return 0;
   return 1;
 }
@@ -1088,7 +1103,7 @@ static int judge(lg_state *s, const lg_settings *o, double alpha, const double r
   if (t > filter->most || !acceptable(filter, o, t, p - fuzz)) return 0;
   const int descends = along < 0 && alpha * pow(-along, o->switch_phi) > pow(th, o->switch_theta);
   if (th <= filter->least && descends) return p - ph - fuzz <= o->armijo * alpha * along;
-  if (!(t <= (1 - o->filter_theta) * th || p - fuzz <= ph - o->filter_phi * th)) return 0;
+  if (!(t <= (1 - o->filter_theta) * th || p - fuzz <= ph - o->armijo * th)) return 0;
   augment(filter, th, ph);
   return 1;
 }
@@ -1243,7 +1258,7 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
         s->now.e[i] = s->now.y[i] = 0;
         s->now.s[i] = larger(-h, s->now.s[i]);
         s->now.z[i] = near(s->now.z[i], s->now.s[i], s->mu, o->sigma_most);
-        if (!optimal && s->now.z[i] > o->multiplier_most) s->now.z[i] = o->multiplier_first;
+        if (!optimal && s->now.z[i] > o->multiplier_most) s->now.z[i] = 1;
       }
     }
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
@@ -1390,7 +1405,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   const int rounding = of_solve && most == 1 && s->mem->dw == 0 && th <= none && ref[2] >= 0;
   const double error = rounding ? error_of(m, q, s, o, s->mu) : 0;
   if (ref[2] < 0) {
-    least = smaller(least, o->filter_phi * th / -ref[2]);
+    least = smaller(least, o->armijo * th / -ref[2]);
     if (th <= filter->least)
       least = smaller(least, pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
   }
@@ -1423,10 +1438,10 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     if (first && rounding) {
       const int stays = s->t_theta <= none;
       accept(m, q, s, o, 1, dual);
-      expand(m, q, s), residuals(m, q, s);
+      expand(m, q, s), residuals(m, q, s, o);
       if (error_of(m, q, s, o, s->mu) < error) return 1;
       take_trial(s);
-      expand(m, q, s), residuals(m, q, s);
+      expand(m, q, s), residuals(m, q, s, o);
       if (stays) return 0;
     }
     /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none.
@@ -1453,7 +1468,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
 /* By how much a limit is relaxed: less than what counts as violated. */
 LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit, double size)
 {
-  return smaller(o->relax * larger(size, fabs(limit)), q->tolerance / 10);
+  return smaller(o->relax * larger(size, fabs(limit)), q->tolerance / 10 * told(o, size));
 }
 
 /* Relaxed limits of controls and constraints, as they are now. */
@@ -1502,21 +1517,20 @@ static double size_of_control(const lg_model *m, const lg_task *q, const lg_stat
   return most;
 }
 
-/* A size as far as it is beyond what is not scaled, or another one for none. */
-static double known_size(const lg_settings *o, double size, double other)
+/* A size, or another one for none. */
+LG_INLINE double known_size(double size, double other)
 {
-  const double own = size > 0 && size < INFINITY ? size : other;
-  return own / clip(own, 1 / o->size_free, o->size_free);
+  return size > 0 && size < INFINITY ? size : other;
 }
 
 /* Changes of states over the horizon that controls of some sizes cause, at first order: what they add
- * to steps, and what that adds to other states; two turns, as growth in loops says nothing. */
+ * to steps, and what that adds to other states; two turns at most, as growth in loops says nothing. */
 static void respond(const lg_model *m, const lg_task *q, const lg_state *s, const double *size,
-                    double *found)
+                    int turns, double *found)
 {
   const int64_t nx = m->nx, nv = m->nv, nz = nx + nv;
   double before[nx];
-  for (int turn_ = 0; turn_ < 3; turn_++) {
+  for (int turn_ = 0; turn_ <= turns; turn_++) {
     for (int64_t l = 0; l < nx; l++) before[l] = turn_ > 0 ? found[l] : 0, found[l] = before[l];
     for (int64_t l = 0; l < nx; l++) {
       double all = 0;
@@ -1561,16 +1575,21 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
         if (isfinite(own)) size[i] = widest(size[i], own);
       }
     }
+  const double least = o->relax * largest(q->x_ref, (N + 1) * m->nq, largest(s->now.x, (N + 1) * m->nq, 0));
   for (int64_t i = 0; i < nx; i++)
-    if (!(size[i] > o->size_least)) size[i] = 0;
-  respond(m, q, s, others, with);
-  double ratio = INFINITY;
+    if (!(size[i] > least)) size[i] = 0; /* by rounding alone */
+  respond(m, q, s, others, 2, with);
+  double ratio = 0;
   for (int64_t i = 0; i < nx; i++)
-    if (size[i] > 0 && with[i] > 0) ratio = smaller(ratio, size[i] / with[i]);
-  if (!isfinite(ratio)) ratio = 1;
+    if (size[i] > 0 && with[i] > 0 && (s->g_end[i] == 0 || s->H_end[i * (nx + 1)] != 0))
+      ratio = larger(ratio, size[i] / with[i]); /* but what collects a cost is aimed at nothing */
+  if (!(ratio > 0 && ratio < INFINITY)) ratio = 1;
   for (int64_t j = 0; j < nv; j++)
     if (others[j] > 0) size[nx + j] = ratio;
-  /* what changes of these sizes change, beyond the first order: a cost that is a state */
+  respond(m, q, s, size + nx, 0, with); /* states next to the reference are moved all the same */
+  for (int64_t i = 0; i < nx; i++)
+    if (size[i] > 0) size[i] = larger(size[i], o->relax * with[i]);
+  /* what changes of these sizes change, beyond the first order, too: a cost that is a state */
   copy(s->trial.x, s->now.x, (N + 1) * m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++)
@@ -1581,21 +1600,25 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     }
   values(m, q, s);
   for (int64_t i = 0; i < nx; i++) {
-    double all = 0, rest = 0;
+    double all = 0, rest = 0, first = 0;
     int integrates = 1;
     for (int64_t k = 0; k < N; k++) {
+      const double *F = s->F + (k * nx + i) * nz;
+      double by_ = 0;
       for (int64_t l = 0; l < nx; l++)
         integrates = integrates && s->F[(k * nx + l) * nz + i] == (l == i);
+      for (int64_t l = 0; l < nz; l++) by_ += fabs(F[l] - (l == i)) * size[l];
       const double gap = fabs(s->gap[k * nx + i]), own = fabs(s->t_gap[k * nx + i] - s->gap[k * nx + i]);
-      all += isfinite(own) ? own : 0, rest += isfinite(gap) ? gap : 0;
+      all += isfinite(own) ? own : 0, rest += isfinite(gap) ? gap : 0, first += isfinite(by_) ? by_ : 0;
     }
     if (integrates && size[i] < o->push * larger(all, rest)) size[i] = larger(all, rest);
+    if (integrates && size[i] < o->push * first) size[i] = first;
   }
   double logs = 0, count = 0;
   for (int64_t i = 0; i < nz; i++)
     if (size[i] > 0 && size[i] < INFINITY) logs += log(size[i]), count++;
   const double mean = count > 0 ? exp(logs / count) : 1;
-  for (int64_t i = 0; i < nz; i++) size[i] = known_size(o, size[i], mean);
+  for (int64_t i = 0; i < nz; i++) size[i] = known_size(size[i], mean);
 }
 
 /* Reciprocals of the sizes. */
@@ -1605,14 +1628,123 @@ static void set_metric(const lg_model *m, lg_state *s)
     s->rate[i] = 1 / s->size[i], s->metric[i] = s->rate[i] * s->rate[i];
 }
 
+/* A size as loops count it: none from 1/30 to 30. */
+LG_INLINE double counted(const lg_settings *o, double size)
+{
+  return size / clip(size, 1 / o->size_free, o->size_free);
+}
+
+/* The scale of the cost. Of plans its derivative, for changes of the sizes, becomes one. It counts as far as
+ * such a change leaves of it by curvature, but at least a share: that of a square falls on the way to its
+ * least. Without a derivative at first, its curvature becomes one: constraints move it from its least. In
+ * loops the derivative is at least one and at most some; below one the curvature counts, too. */
+static double scale_of_cost(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o,
+                            int64_t of)
+{
+  const int64_t nx = m->nx, nz = nx + m->nv, count = q->horizon * nz;
+  double steepest = 0, most = 0;
+  for (int64_t i = 0; i < count + nx; i++) {
+    const int at_end = i >= count;
+    const double size = s->size[at_end ? i - count : i % nz];
+    const double slope = fabs(at_end ? s->g_end[i - count] : s->g[i]) * size;
+    const double bent = (at_end ? s->H_end[(i - count) * (nx + 1)] : s->H[i * nz + i % nz]) * size * size;
+    const double left = of == LG_OF_STEPS ? slope : larger(slope - bent, slope / o->gradient_bent);
+    if (isfinite(left)) steepest = larger(steepest, left);
+    if (isfinite(bent)) most = larger(most, bent);
+  }
+  if (of == LG_OF_STEPS) {
+    if (!(steepest > 1)) steepest = larger(steepest, most / 2); /* maybe at an optimum of the cost alone */
+    return steepest > 0 ? clip(steepest, smaller(1, o->gradient_most), o->gradient_most) / steepest : 1;
+  }
+  if (o->gradient_bent * steepest < o->slope_least * most) steepest = most;
+  return steepest > 0 ? 1 / steepest : 1;
+}
+
+/* The scale of a row. Of plans its derivative, for changes of the sizes, becomes one if it is an equality,
+ * else that of a curved cost; where it is nearest to its limit. One without, as a square at zero, has its
+ * distance. In loops the largest derivative is at most some, and at least one if there are sizes. */
+static double scale_of_row(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o,
+                           int64_t of, int64_t r)
+{
+  const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv, nr = m->nr, na = m->ns + m->ne;
+  double most = 0, near = 0, far = 0, nearest = -INFINITY, aim = o->gradient_bent, least = 0;
+  for (int64_t j = 0; j < na; j++) {
+    if (m->row[j] != r) continue;
+    if (j >= m->ns) aim = 1;
+    for (int64_t k = 0; k <= N; k++) {
+      if (m->active[k * na + j] == 0) continue;
+      double slope = 0;
+      for (int64_t i = 0; i < (k < N ? nz : nx); i++) {
+        const double own = fabs(k < N ? s->G[(k * nr + r) * nz + i] : s->G_end[r + i * nr]) * s->size[i];
+        if (own > slope && isfinite(own)) slope = own;
+      }
+      const double off = s->rows[k * nr + r] - q->limit[j], over = j < m->ns ? m->sign[j] * off : fabs(off);
+      if (over > nearest) nearest = over, near = slope;
+      most = larger(most, slope);
+      if (fabs(off) > far && isfinite(off)) far = fabs(off);
+    }
+  }
+  if (of == LG_OF_STEPS) {
+    for (int64_t i = 0; i < nz; i++) least = s->size[i] == 1 ? least : 1;
+    const double size = !(most > 0) && least > 0 ? far : most;
+    return size > 0 ? clip(size, least, o->gradient_most) / size : 1;
+  }
+  double size = larger(near, o->slope_near * most);
+  if (size < o->slope_least * far) size = far;
+  return size > 0 ? aim / size : 1;
+}
+
+static void set_scales(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
+{
+  s->scale = s->mem->scale = scale_of_cost(m, q, s, o, of);
+  for (int64_t r = 0; r < m->nr; r++) s->d[r] = scale_of_row(m, q, s, o, of, r);
+}
+
+/* The other scales come into use; multipliers stay those of the ones before. */
+static void swap_scales(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t count = m->nr + m->nx + m->nv;
+  double *const in = q->scales, *const other = in + count, scale = s->mem->scale;
+  for (int64_t i = 0; i < count; i++) {
+    const double kept = in[i];
+    in[i] = other[i], other[i] = kept;
+  }
+  s->scale = s->mem->scale = s->mem->other, s->mem->other = scale;
+  s->mem->of = s->mem->of == LG_OF_PLANS ? LG_OF_STEPS : LG_OF_PLANS;
+}
+
+/* A plan in the scales that the task asks for: multipliers, slacks and barrier as they are in these. */
+static void change_scales(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  if (s->mem->of == q->of) return;
+  const int64_t N = q->horizon, nr = m->nr, na = m->ns + m->ne, count = nr + m->nx + m->nv;
+  const lg_point *now = &s->now;
+  const double by = s->mem->other / s->mem->scale, *const in = q->scales, *const other = in + count;
+  for (int64_t i = 0; i < (N + 1) * na; i++) {
+    const double ratio = other[m->row[i % na]] / in[m->row[i % na]];
+    now->s[i] *= ratio, now->e[i] *= ratio, now->z[i] *= by / ratio, now->y[i] *= by / ratio;
+  }
+  for (int64_t i = 0; i < (N + 1) * m->ne; i++) {
+    const int64_t r = m->row[m->ns + i % m->ne];
+    now->nu[i] *= by * in[r] / other[r];
+  }
+  for (int64_t i = 0; i < N * m->nv; i++) now->zl[i] *= by, now->zu[i] *= by;
+  for (int64_t i = 0; i < N * m->nx; i++) now->lam[i] *= by;
+  s->mem->mu *= by, s->mem->spread *= by;
+  swap_scales(m, q, s);
+}
+
 static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
-  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nr = m->nr, na = m->ns + m->ne;
   lg_memory *mem = s->mem;
   memset(mem, 0, sizeof *mem);
   int bounded = na > 0;
   for (int64_t r = 0; r < nr; r++) s->d[r] = 1;
-  for (int64_t j = 0; j < nv; j++) s->size[nx + j] = known_size(o, size_of_control(m, q, s, j), 1);
+  for (int64_t j = 0; j < nv; j++) {
+    const double size = known_size(size_of_control(m, q, s, j), 1);
+    s->size[nx + j] = q->of == LG_OF_STEPS ? counted(o, size) : size;
+  }
   set_limits(m, q, s, o);
   for (int64_t j = 0; j < nv; j++) {
     const int low = isfinite(s->lower[j]), high = isfinite(s->upper[j]);
@@ -1626,63 +1758,31 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   }
   expand(m, q, s);
   measure(m, q, s, o);
+  copy(s->size + nx + nv + nr, s->size, nx + nv);
+  for (int64_t i = 0; i < nx + nv; i++) s->size[i] = counted(o, s->size[i]);
+  mem->of = LG_OF_STEPS, set_scales(m, q, s, o, LG_OF_STEPS);
+  swap_scales(m, q, s), set_scales(m, q, s, o, LG_OF_PLANS);
+  if (q->of == LG_OF_STEPS) swap_scales(m, q, s);
   set_metric(m, s);
   for (int64_t i = 0; i < N * nv; i++) {
-    const double z = o->multiplier_first * s->rate[nx + i % nv];
+    const double z = s->rate[nx + i % nv];
     s->now.zl[i] = isfinite(s->lower[i % nv]) ? z : 0;
     s->now.zu[i] = isfinite(s->upper[i % nv]) ? z : 0;
   }
-  const double most = o->gradient_most;
-  double steepest = widest_slope(m, q, s), least = 0;
-  for (int64_t i = 0; i < nz; i++) least = s->size[i] == 1 ? least : 1;
-  if (!(steepest > 1)) { /* maybe at an optimum of the cost alone */
-    for (int64_t i = 0; i < N * nz; i++) {
-      const double own = s->H[i * nz + i % nz] * s->size[i % nz] * s->size[i % nz] / 2;
-      if (own > steepest && isfinite(own)) steepest = own;
-    }
-    for (int64_t i = 0; i < nx; i++) {
-      const double own = s->H_end[i * (nx + 1)] * s->size[i] * s->size[i] / 2;
-      if (own > steepest && isfinite(own)) steepest = own;
-    }
-  }
-  s->scale = steepest > 0 ? clip(steepest, smaller(1, most), most) / steepest : 1;
-  for (int64_t r = 0; r < nr; r++) { /* rows where they are active */
-    double size = 0;
-    for (int64_t j = 0; j < na; j++) {
-      if (m->row[j] != r) continue;
-      for (int64_t k = 0; k < N; k++)
-        if (m->active[k * na + j] != 0)
-          for (int64_t i = 0; i < nz; i++) {
-            const double own = fabs(s->G[(k * nr + r) * nz + i]) * s->size[i];
-            if (own > size && isfinite(own)) size = own;
-          }
-      for (int64_t i = 0; i < nx && m->active[N * na + j] != 0; i++) {
-        const double own = fabs(s->G_end[r + i * nr]) * s->size[i];
-        if (own > size && isfinite(own)) size = own;
-      }
-    }
-    const int has_slope = size > 0 || !(least > 0);
-    for (int64_t j = 0; j < na && !has_slope; j++)
-      for (int64_t k = 0; k <= N && m->row[j] == r; k++) {
-        const double own = fabs(s->rows[k * nr + r] - q->limit[j]);
-        if (m->active[k * na + j] != 0 && own > size && isfinite(own)) size = own;
-      }
-    s->d[r] = size > 0 ? clip(size, least, most) / size : 1;
-  }
   set_limits(m, q, s, o);
   mem->mu = s->mu = bounded ? o->mu_first : last_of(q, s, o);
-  mem->scale = q->scale = s->scale;
+  q->scale = s->scale;
   set_form(m, q, s);
   for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   for (int64_t k = 0; k <= N; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      s->now.z[i] = s->holds[i] != 0 ? o->multiplier_first : 0;
+      s->now.z[i] = s->holds[i] != 0 ? 1 : 0;
       s->now.y[i] = 0;
       if (s->gives[i] == 0) continue;
       const double h = scaled(m, s, s->rows + k * m->nr, j);
-      s->now.y[i] = o->multiplier_first;
+      s->now.y[i] = 1;
       s->now.e[i] = larger(h, 0) + o->push, s->now.s[i] = s->now.e[i] - h;
     }
   memset(s->now.lam, 0, (size_t)(N * m->nx) * sizeof(double));
@@ -1975,6 +2075,7 @@ static void open_task(const lg_model *m, lg_task *q, lg_state *s)
 static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t xp = padded(m->nx);
+  change_scales(m, q, s);
   s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
   set_metric(m, s);
   set_limits(m, q, s, o);
@@ -1997,7 +2098,7 @@ static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
   lg_memory *mem = s->mem;
   take_up(m, q, s, o);
   expand(m, q, s);
-  residuals(m, q, s);
+  residuals(m, q, s, o);
   const double error = error_of(m, q, s, o, 0);
   const double mu = error > q->tolerance ? smaller(o->mu_first, error / o->mu_error) : 0;
   if (mu > s->mu) {
@@ -2053,7 +2154,7 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
   for (;; q->iterations++) {
     int status = LG_ITERATIONS;
     double error;
-    residuals(m, q, s);
+    residuals(m, q, s, o);
     for (;;) {
       error = note(m, q, s, o);
       if (!isfinite(s->f) || !isfinite(s->viol)) return close_task(m, q, s, LG_NOT_FINITE);
@@ -2061,16 +2162,16 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
       if (!s->mem->elastic) { /* an optimum, unless the last sweep needed a regularization */
         if (!(s->mem->dw > 0) || !goes_on(m, q, s, o)) return close_task(m, q, s, LG_CONVERGED);
         q->iterations++;
-        residuals(m, q, s);
+        residuals(m, q, s, o);
         continue;
       }
       status = decide(m, q, s, o);
       if (status != LG_ITERATIONS) return close_task(m, q, s, status);
-      residuals(m, q, s);
+      residuals(m, q, s, o);
     }
     if (q->iterations >= q->max_iterations || (q->watch && q->watch(q->log + q->iterations * LG_LOG)))
       return close_task(m, q, s, LG_ITERATIONS);
-    if (s->mem->elastic && leaves(m, q, s, o)) residuals(m, q, s);
+    if (s->mem->elastic && leaves(m, q, s, o)) residuals(m, q, s, o);
     if (error <= q->tolerance && !s->mem->elastic) { /* rounding may end it before the last barrier */
       copy(s->saved_memory, s->now.x, s->plan);
       met = s->mu;
@@ -2081,7 +2182,7 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     if (status == LG_STALLED && met < INFINITY && !s->mem->elastic) {
       copy(s->now.x, s->saved_memory, s->plan);
       expand(m, q, s);
-      residuals(m, q, s);
+      residuals(m, q, s, o);
       note(m, q, s, o);
       met = INFINITY;
       status = goes_on(m, q, s, o) ? LG_ITERATIONS : LG_CONVERGED;
@@ -2334,7 +2435,7 @@ static int follow_plan(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
 /* Whether the barrier problem is solved as far as its parameter asks for. */
 static int is_solved(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
-  residuals(m, q, s);
+  residuals(m, q, s, o);
   return error_of(m, q, s, o, s->mu) <= o->mu_error * s->mu;
 }
 
@@ -2349,6 +2450,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   const int64_t N = q->horizon;
   lg_state own, *s = &own;
   open_task(m, q, s);
+  q->of = LG_OF_STEPS;
   take_up(m, q, s, o);
   s->priced = o->real_time_penalty;
   set_form(m, q, s);
@@ -2384,7 +2486,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     const int is_first = q->iterations == 0, is_calm = s->mem->spread > 0;
     const int is_cut = s->mem->alpha < o->real_time_short;
-    const double high = larger(q->mu_most, s->scale * fabs(s->f) / larger(1, s->terms));
+    const double high = larger(q->mu_most, worth(s));
     const int is_raised = is_cut && s->mu < high;
     if (is_raised) {
       s->mu = s->mem->mu = larger(q->mu_most, smaller(high, o->real_time_rise * s->mu));

@@ -45,6 +45,7 @@ LG_INLINE lg_v sizes_of(lg_v a) { return fabs(a); }
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
 enum { LG_MOST_LEFT = 10 }; /* times that a solved elastic problem, and a saddle, are left */
 enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM, LG_DECIDED };
+enum { LG_OF_PLANS, LG_OF_STEPS }; /* scales: those of solves for a plan, which units do not change; those of loops */
 
 /* An iterate, in one block of memory. */
 typedef struct {
@@ -68,8 +69,10 @@ typedef struct {
   double error, outer_theta;
   double spread; /* what a call's first step was to gain, shared by the terms of the barrier; 0 where
                     its last step was cut short or gained something else */
+  double other; /* scale of the cost that is not in use */
   int64_t elastic, tiny, left;
   int64_t beyond; /* whether hard rows were exceeded next to an optimum, or by the last call */
+  int64_t of; /* which scales the plan has */
   lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
   int64_t nudges, doubts; /* times that a saddle was left; that a certificate was put to the test */
 } lg_memory;

@@ -167,7 +167,7 @@ static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
   lg_newton_sizes(m, q->horizon, sizes);
   double *const parts[] = {q->plan, q->rows, q->K, q->scales, q->memory};
   const int64_t count[] = {sizes[1], (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx,
-    m->nr + m->nx + m->nv, sizes[7]};
+    2 * (m->nr + m->nx + m->nv), sizes[7]};
   for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
 }
 
@@ -182,6 +182,7 @@ LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o
   lg_newton_sizes(m, q->horizon, sizes);
   copy(q->best, q->plan, sizes[1]);
   if (q->resume != LG_WARM) q->resume = LG_FRESH;
+  q->of = LG_OF_PLANS;
   const int status = lg_newton_solve(m, q, o);
   const int64_t taken = q->iterations;
   if (!(status == LG_STALLED || status == LG_INFEASIBLE) || taken >= most || !can_relax(m, q))
