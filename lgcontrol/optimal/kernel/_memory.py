@@ -199,6 +199,7 @@ class KernelMemory:
 
     def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
+        self.task.of = 0  # scales of plans; steps take those of loops
         for name, value in options.items():
             setattr(self.task, name, value)
         address = ctypes.addressof

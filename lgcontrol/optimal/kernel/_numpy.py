@@ -60,6 +60,7 @@ class NumpyMemory(KernelMemory):
 
     def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
+        self.task.of = OF_PLANS
         for name, value in options.items():
             setattr(self.task, name, value)
         with np.errstate(all="ignore"):
@@ -143,7 +144,6 @@ class NumpyMemory(KernelMemory):
 
     def _plan(self) -> int:
         """As ``lg_newton_plan``."""
-        self.task.of = OF_PLANS
         nodes, task, log = self._nodes(), self.task, self.arrays["log"]
         status = self._solve(nodes, 0, is_elastic=False)
         taken, can_relax = task.iterations, self._newton(nodes).can_relax

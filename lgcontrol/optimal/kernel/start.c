@@ -182,7 +182,6 @@ LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o
   lg_newton_sizes(m, q->horizon, sizes);
   copy(q->best, q->plan, sizes[1]);
   if (q->resume != LG_WARM) q->resume = LG_FRESH;
-  q->of = LG_OF_PLANS;
   const int status = lg_newton_solve(m, q, o);
   const int64_t taken = q->iterations;
   if (!(status == LG_STALLED || status == LG_INFEASIBLE) || taken >= most || !can_relax(m, q))
