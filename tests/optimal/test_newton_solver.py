@@ -203,7 +203,7 @@ def test_nothing_follows_a_callback_that_ended_a_second_attempt(is_phased):
 
 
 def test_what_led_to_no_plan_is_named():
-    """The policy and the guess end where x³ − 3x has its maximum below the limit, at −1."""
+    """The policy and the guess end next to −1, where x³ − 3x has its maximum below the limit."""
 
     def made(**more):
         system = System(
@@ -214,11 +214,11 @@ def test_what_led_to_no_plan_is_named():
             OptimalControlProblem(system, 20, 0.1, Q=0, R=1, reference=[0.0], bounds=[end])
         )
 
-    away = made(policy=lambda t, x, x_ref, u_ref, p: -5 * (x + 1))
+    away = made(policy=lambda t, x, x_ref, u_ref, p: -5 * (x + 1.1))
     text = "leads to no plan; this one begins at guess='cheapest'"
     found = away.solve([1.5])
     assert found.status == "converged" and f"; the system's policy {text}" in found.message
-    found = made().solve([1.5], guess=lambda t, x, reference: -5 * (x + 1))
+    found = made().solve([1.5], guess=lambda t, x, reference: -5 * (x + 1.1))
     assert found.status == "converged" and f"; the guess {text}" in found.message
     assert "guess" not in made().solve([1.5]).message
 

@@ -952,6 +952,7 @@ class NewtonKKT:
             self.end_elastic(is_optimal=True)
             return STALLED if self.left > MOST_LEFT else ITERATIONS
         if self.scale * self.steepest() <= o.certificate * self.penalty:
+            self.dw_last = 0.0  # the least regularization that it takes, not that of earlier ones
             fac = self.regularized()
             if fac is None:
                 return STALLED
@@ -961,7 +962,8 @@ class NewtonKKT:
                     return STALLED
                 self.begin_anew()
                 return ITERATIONS
-            return INFEASIBLE if self.dw == 0 else STALLED  # a maximum tells nothing
+            # A maximum tells nothing: a change of the size lowers it by more than is certain.
+            return INFEASIBLE if self.dw <= o.certificate * self.penalty * most else STALLED
         if self.penalty >= o.penalty_most:
             return STALLED
         self.penalty = o.penalty_most

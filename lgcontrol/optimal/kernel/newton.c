@@ -2044,6 +2044,7 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     return mem->left > LG_MOST_LEFT ? LG_STALLED : LG_ITERATIONS;
   }
   if (s->scale * s->g_size <= o->certificate * mem->penalty) {
+    mem->dw_last = 0; /* the least regularization that it takes, not that of earlier iterates */
     if (!regularize(m, q, s, o)) return LG_STALLED;
     if (mem->doubts == 0) { /* what another start undoes is no certificate */
       mem->doubts = 1;
@@ -2052,7 +2053,8 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
       begin_anew(m, q, s, o);
       return LG_ITERATIONS;
     }
-    return mem->dw == 0 ? LG_INFEASIBLE : LG_STALLED; /* a maximum tells nothing */
+    /* a maximum tells nothing: a change of the size lowers the violation by more than is certain */
+    return mem->dw <= o->certificate * mem->penalty * most ? LG_INFEASIBLE : LG_STALLED;
   }
   if (mem->penalty >= o->penalty_most) return LG_STALLED;
   mem->penalty = o->penalty_most;
