@@ -117,9 +117,10 @@ TIGHT, SAME_COST, SAME_STATES = 1e-7, 1e-7, 1e-4
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_finds_the_optimum_that_ipopt_finds(name):
     problem, x0 = PROBLEMS[name]
-    solution = InteriorPointSolver(problem).solve(x0, tolerance=TIGHT)
+    # Solves are judged by the cost as it is scaled, by a gradient of 3 at most.
+    solution = InteriorPointSolver(problem).solve(x0, tolerance=TIGHT / 3)
     assert solution.status == "converged", solution.message
-    assert solution.kkt <= TIGHT
+    assert solution.kkt <= TIGHT / 3
     group, rng = problem.system.state, np.random.default_rng(1)
     shaken = group.plus(solution.x, 1e-2 * rng.normal(size=(*solution.x.shape[:1], group.dim)))
     shaken[0] = x0
