@@ -589,6 +589,8 @@ class NewtonKKT:
         most = self.o.error_scale
         self.sd = max(most, (zsum + lsum) / max(1, zcount + lcount)) / most
         self.sc = max(most, zsum / max(1, zcount)) / most
+        # By a change of the size violations fall by at most the tolerance, relative to them.
+        self.unit = max(1.0, self.penalty * min(1.0, self.violated()[1])) if self.elastic else 1.0
 
     def products(self, mu: float) -> float:
         """Largest distance of complementarity from μ."""
@@ -600,8 +602,9 @@ class NewtonKKT:
 
     def entry(self) -> np.ndarray:
         """A row of the log; the residual that is compared with the tolerance is in it."""
+        sd, sc = (max(scale, self.unit) for scale in (self.sd, self.sc))
         return np.array([
-            self.ex.cost, self.stat / self.sd, self.own_viol, self.products(0.0) / self.sc,
+            self.ex.cost, self.stat / sd, self.own_viol, self.products(0.0) / sc,
             self.alpha, self.dw, self.mu, float(self.elastic),
             _largest(self.ex.gaps),
         ])  # fmt: skip
@@ -1151,7 +1154,10 @@ class NewtonKKT:
         One that is lowered falls to half of that, as the cost may fall, too.
         """
         terms = self.barriers()
-        if self.elastic or not terms > 0 or self.mu > self.last_most:  # first as far as this
+        if self.elastic:
+            own = self.last_most * self.unit
+            return self.mu if self.mu <= own else max(self.last_most, own / 2)
+        if not terms > 0 or self.mu > self.last_most:  # first as far as this
             return self.last_most
         own = self.tolerance * self.worth / 2
         least = max(self.o.mu_least, self.o.mu_last * self.last_most)

@@ -625,6 +625,22 @@ static void pull_rows(const lg_model *m, const double *G, const double *price, d
   }
 }
 
+/* Violation of the hard constraints of the problem itself; the largest one and with defects. */
+static double violated(const lg_model *m, const lg_task *q, const lg_state *s, double *most)
+{
+  const int64_t na = m->ns + m->ne;
+  double sum = weighed_sum(s->gap, q->horizon, m->nx, s->rate), high = 0;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      if (m->active[k * na + j] == 0 || is_soft(m, q, j)) continue;
+      double h = scaled(m, s, s->rows + k * m->nr, j);
+      h = j < m->ns ? larger(h, 0) : fabs(h);
+      sum += h, high = larger(high, h);
+    }
+  *most = high;
+  return sum;
+}
+
 /* Stationarity, violation, and what scales the errors. */
 static void residuals(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
@@ -682,6 +698,11 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s, const lg
     s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (double)((N + 1) * m->ne);
   s->stat = stat, s->viol = widest(viol, widest_gap(m, q, s, s->gap));
   s->r_viol = widest(r_viol, s->viol);
+  if (s->mem->elastic) { /* by a change of the size violations fall by at most the tolerance, relative to them */
+    double most;
+    violated(m, q, s, &most);
+    s->unit = larger(1, s->mem->penalty * smaller(1, most));
+  }
   s->g_size = widest_slope(m, q, s);
 }
 
@@ -732,7 +753,8 @@ LG_INLINE double worth(const lg_state *s)
 static double last_of(const lg_task *q, const lg_state *s, const lg_settings *o)
 {
   const double most = larger(o->mu_least, o->mu_last * q->tolerance);
-  if (s->mem->elastic || !(s->terms > 0) || s->mu > most) return most; /* first as far as this */
+  if (s->mem->elastic) return s->mu <= most * s->unit ? s->mu : larger(most, most * s->unit / 2);
+  if (!(s->terms > 0) || s->mu > most) return most; /* first as far as this */
   const double own = q->tolerance * worth(s) / 2;
   return s->mu <= own ? s->mu : clip(own / 2, larger(o->mu_least, o->mu_last * most), most);
 }
@@ -1191,22 +1213,6 @@ static int can_relax(const lg_model *m, const lg_task *q)
   for (int64_t j = 0; j < m->ns; j++)
     if (!isfinite(q->weight[j]) && m->start[j] == 0) return 1;
   return m->ne > 0;
-}
-
-/* Violation of the hard constraints of the problem itself; the largest one and with defects. */
-static double violated(const lg_model *m, const lg_task *q, const lg_state *s, double *most)
-{
-  const int64_t na = m->ns + m->ne;
-  double sum = weighed_sum(s->gap, q->horizon, m->nx, s->rate), high = 0;
-  for (int64_t k = 0; k <= q->horizon; k++)
-    for (int64_t j = 0; j < na; j++) {
-      if (m->active[k * na + j] == 0 || is_soft(m, q, j)) continue;
-      double h = scaled(m, s, s->rows + k * m->nr, j);
-      h = j < m->ns ? larger(h, 0) : fabs(h);
-      sum += h, high = larger(high, h);
-    }
-  *most = high;
-  return sum;
 }
 
 /* Begin the constraints of the problem, or of the elastic one, at a barrier parameter. */
@@ -1935,6 +1941,7 @@ static double note(const lg_model *m, const lg_task *q, const lg_state *s, const
 {
   double *row = q->log + q->iterations * LG_LOG, sd, sc;
   error_scales(s, o, &sd, &sc);
+  if (s->mem->elastic) sd = larger(sd, s->unit), sc = larger(sc, s->unit);
   row[0] = s->f, row[1] = s->stat / sd, row[2] = s->r_viol;
   row[3] = complementarity(m, q, s, 0) / sc;
   row[4] = s->mem->alpha, row[5] = s->mem->dw, row[6] = s->mu, row[7] = (double)s->mem->elastic;

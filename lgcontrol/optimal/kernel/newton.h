@@ -113,6 +113,7 @@ typedef struct {
   int64_t sweeps, trials, linear, extends, is_added;
   double f, mu, scale, priced, gain, t_theta, t_phi, terms;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
+  double unit; /* what errors of the elastic problem are relative to: its violation by the penalty, at least 1 */
   lg_memory *mem;
 } lg_state;
 
