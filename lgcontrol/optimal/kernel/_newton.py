@@ -955,10 +955,11 @@ class NewtonKKT:
             self.end_elastic(is_optimal=True)
             return STALLED if self.left > MOST_LEFT else ITERATIONS
         if self.scale * self.steepest() <= o.certificate * self.penalty:
-            self.dw_last = 0.0  # the least regularization that it takes, not that of earlier ones
+            before, self.dw_last = self.dw_last, 0.0  # the least one that it takes, not earlier ones
             fac = self.regularized()
             if fac is None:
                 return STALLED
+            self.dw_last = before
             if self.doubts == 0:  # what another start undoes is no certificate
                 self.doubts = 1
                 if not self.nudge(*self.least_curved(fac)[:2]):

@@ -2051,8 +2051,10 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     return mem->left > LG_MOST_LEFT ? LG_STALLED : LG_ITERATIONS;
   }
   if (s->scale * s->g_size <= o->certificate * mem->penalty) {
+    const double before = mem->dw_last;
     mem->dw_last = 0; /* the least regularization that it takes, not that of earlier iterates */
     if (!regularize(m, q, s, o)) return LG_STALLED;
+    mem->dw_last = before;
     if (mem->doubts == 0) { /* what another start undoes is no certificate */
       mem->doubts = 1;
       least_curved(m, q, s, o);
