@@ -466,7 +466,7 @@ class InteriorPointSolver:
             status, left, way = STALLED, max_iterations, {"tolerance": tolerance, "resume": FRESH}
             is_near = isinstance(guess, OptimalSolution) and guess.is_success
             if is_near:
-                with memory.beginning_at(self.settings.acceptable / self.settings.mu_error):
+                with memory.beginning_at(self.settings.real_time_mu):
                     near = way | {"resume": WARM if is_warm else FRESH}
                     status = memory.run("plan", max_iterations=left, **near)
                 left -= memory.task.iterations
@@ -543,7 +543,7 @@ class InteriorPointSolver:
             memory.take(plan)
             memory.parts["e"][:, hard] = memory.parts["y"][:, hard] = 0.0
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
-        with memory.beginning_at(self.settings.acceptable / self.settings.mu_error):
+        with memory.beginning_at(self.settings.real_time_mu):
             way = {"tolerance": tolerance, "resume": WARM if is_warm else FRESH}
             status = memory.run("plan", max_iterations=MOST, **way)
         first = Nodes(found.t, found.x, found.u)
