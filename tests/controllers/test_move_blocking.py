@@ -68,7 +68,7 @@ def test_the_kernel_moves_blocks_as_numpy_does(dt, later):
     problem, found = with_free_rates(stated), []
     x = [np.cos(0.2), np.sin(0.2), 0.3, 0.1]
     for solver in (InteriorPointSolver(problem), in_numpy(problem)):
-        plan = solver.solve([*DOWN, 0.0], max_iterations=12).plan
+        plan = solver.solve([*DOWN, 0.0], max_iterations=15).plan
         found.append(solver.step(x, plan=plan, t0=later))
     assert np.allclose(found[0].x, found[1].x, rtol=0, atol=ROUNDING)
     assert np.allclose(found[0].u, found[1].u, rtol=0, atol=ROUNDING)

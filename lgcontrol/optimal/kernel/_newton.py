@@ -271,11 +271,9 @@ class NewtonKKT:
             np.zeros((self.N, self.m)), np.zeros((self.N, n)), np.zeros((M, self.ne)),
         )  # fmt: skip
         ex = self.ex = self.expand(it)
-        self._measure(it)
-        own = self.size
         for which in (1 - self.of, self.of):
             self.other_scales, self.other = np.r_[self.d, self.size], getattr(self, "scale", 1.0)
-            self.size = self._counted(own) if which == OF_STEPS else own
+            self._measure(it, which)
             self._scale_cost_and_rows(which)
         self._set_metric()
         z = one * self.rate[n:] + np.zeros((self.N, self.m))
@@ -331,11 +329,12 @@ class NewtonKKT:
             found = np.maximum(found, total(others @ (found / 2)))
         return found
 
-    def _measure(self, it: PlanIterate) -> None:
+    def _measure(self, it: PlanIterate, of: int) -> None:
         """Set sizes of error coordinates and controls: numbers of any unit become of size one.
 
         States: how far they are from the reference, from what equalities ask for, and what controls
-        change. Controls without limits: what changes states by their sizes.
+        change. Controls without limits: what changes states by their sizes, of plans the largest
+        that one asks for.
         """
         o, ex, n, N, model = self.o, self.ex, self.n, self.N, self.model
         away = [model.error(x, r) for x, r in zip(it.x, self.setting.x_ref, strict=True)]
@@ -352,13 +351,16 @@ class NewtonKKT:
         free = controls <= 0
         with_ = self._responses(free.astype(float))
         on = (size > 0) & (with_ > 0)
-        on &= (ex.g_end == 0) | (np.diagonal(ex.H_end) != 0)  # what collects a cost has no aim
-        ratio = float((size[on] / with_[on]).max(initial=0.0))
+        if of == OF_STEPS:
+            ratio = float((size[on] / with_[on]).min(initial=np.inf))
+        else:
+            on &= (ex.g_end == 0) | (np.diagonal(ex.H_end) != 0)  # what collects a cost has no aim
+            ratio = float((size[on] / with_[on]).max(initial=0.0))
         ratio = ratio if 0 < ratio < np.inf else 1.0
         controls = np.where(free, ratio, controls)
         # States next to the reference are moved all the same.
         moved = np.maximum(size, o.relax * self._responses(controls, 0))
-        size = np.where(size > 0, moved, size)
+        size = np.where((size > 0) & (of == OF_PLANS), moved, size)
         # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)
         rises = np.minimum(controls, up * o.boundary)
@@ -370,12 +372,14 @@ class NewtonKKT:
         probed = np.where(np.isfinite(both), both, 0.0).sum(axis=1).max(axis=0)
         integrates = (np.eye(n) == ex.A).all(axis=(0, 1))
         first = np.abs(np.concatenate([ex.A - np.eye(n), ex.B], axis=2)) @ np.r_[size, controls]
-        for reach in (probed, np.where(np.isfinite(first), first, 0.0).sum(axis=0)):
+        at_first = np.where(np.isfinite(first), first, 0.0).sum(axis=0)
+        for reach in (probed, at_first) if of == OF_PLANS else (probed,):
             size = np.where((size < o.push * reach) & integrates, reach, size)
         sizes = np.r_[size, controls]
         known = sizes[(sizes > 0) & np.isfinite(sizes)]
         mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0
-        self.size = self._known_sizes(sizes, mean)
+        sizes = self._known_sizes(sizes, mean)
+        self.size = self._counted(sizes) if of == OF_STEPS else sizes
 
     def _set_metric(self) -> None:
         """Reciprocals of the sizes, and their squares."""

@@ -1529,6 +1529,12 @@ LG_INLINE double known_size(double size, double other)
   return size > 0 && size < INFINITY ? size : other;
 }
 
+/* A size as loops count it: none from 1/30 to 30. */
+LG_INLINE double counted(const lg_settings *o, double size)
+{
+  return size / clip(size, 1 / o->size_free, o->size_free);
+}
+
 /* Changes of states over the horizon that controls of some sizes cause, at first order: what they add
  * to steps, and what that adds to other states; two turns at most, as growth in loops says nothing. */
 static void respond(const lg_model *m, const lg_task *q, const lg_state *s, const double *size,
@@ -1555,8 +1561,8 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
 
 /* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
  * how far they are from the reference, from what equalities ask for, and what controls change.
- * Controls without limits: what changes states by their sizes. */
-static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+ * Controls without limits: what changes states by their sizes, of plans the largest that one asks for. */
+static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
   double *size = s->size, others[nv + 1], with[nx];
@@ -1585,15 +1591,17 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   for (int64_t i = 0; i < nx; i++)
     if (!(size[i] > least)) size[i] = 0; /* by rounding alone */
   respond(m, q, s, others, 2, with);
-  double ratio = 0;
+  double ratio = of == LG_OF_STEPS ? INFINITY : 0;
   for (int64_t i = 0; i < nx; i++)
-    if (size[i] > 0 && with[i] > 0 && (s->g_end[i] == 0 || s->H_end[i * (nx + 1)] != 0))
-      ratio = larger(ratio, size[i] / with[i]); /* but what collects a cost is aimed at nothing */
+    if (!(size[i] > 0 && with[i] > 0)) continue;
+    else if (of == LG_OF_STEPS) ratio = smaller(ratio, size[i] / with[i]);
+    else if (s->g_end[i] == 0 || s->H_end[i * (nx + 1)] != 0) /* what collects a cost is aimed at nothing */
+      ratio = larger(ratio, size[i] / with[i]);
   if (!(ratio > 0 && ratio < INFINITY)) ratio = 1;
   for (int64_t j = 0; j < nv; j++)
     if (others[j] > 0) size[nx + j] = ratio;
   respond(m, q, s, size + nx, 0, with); /* states next to the reference are moved all the same */
-  for (int64_t i = 0; i < nx; i++)
+  for (int64_t i = 0; i < nx && of == LG_OF_PLANS; i++)
     if (size[i] > 0) size[i] = larger(size[i], o->relax * with[i]);
   /* what changes of these sizes change, beyond the first order, too: a cost that is a state */
   copy(s->trial.x, s->now.x, (N + 1) * m->nq);
@@ -1618,13 +1626,16 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
       all += isfinite(own) ? own : 0, rest += isfinite(gap) ? gap : 0, first += isfinite(by_) ? by_ : 0;
     }
     if (integrates && size[i] < o->push * larger(all, rest)) size[i] = larger(all, rest);
-    if (integrates && size[i] < o->push * first) size[i] = first;
+    if (integrates && size[i] < o->push * first && of == LG_OF_PLANS) size[i] = first;
   }
   double logs = 0, count = 0;
   for (int64_t i = 0; i < nz; i++)
     if (size[i] > 0 && size[i] < INFINITY) logs += log(size[i]), count++;
   const double mean = count > 0 ? exp(logs / count) : 1;
-  for (int64_t i = 0; i < nz; i++) size[i] = known_size(size[i], mean);
+  for (int64_t i = 0; i < nz; i++) {
+    size[i] = known_size(size[i], mean);
+    if (of == LG_OF_STEPS) size[i] = counted(o, size[i]);
+  }
 }
 
 /* Reciprocals of the sizes. */
@@ -1632,12 +1643,6 @@ static void set_metric(const lg_model *m, lg_state *s)
 {
   for (int64_t i = 0; i < m->nx + m->nv; i++)
     s->rate[i] = 1 / s->size[i], s->metric[i] = s->rate[i] * s->rate[i];
-}
-
-/* A size as loops count it: none from 1/30 to 30. */
-LG_INLINE double counted(const lg_settings *o, double size)
-{
-  return size / clip(size, 1 / o->size_free, o->size_free);
 }
 
 /* The scale of the cost. Of plans its derivative, for changes of the sizes, becomes one. It counts as far as
@@ -1700,8 +1705,9 @@ static double scale_of_row(const lg_model *m, const lg_task *q, const lg_state *
   return size > 0 ? aim / size : 1;
 }
 
-static void set_scales(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
+static void set_scales(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
+  measure(m, q, s, o, of);
   s->scale = s->mem->scale = scale_of_cost(m, q, s, o, of);
   for (int64_t r = 0; r < m->nr; r++) s->d[r] = scale_of_row(m, q, s, o, of, r);
 }
@@ -1763,12 +1769,10 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     }
   }
   expand(m, q, s);
-  measure(m, q, s, o);
-  copy(s->size + nx + nv + nr, s->size, nx + nv);
-  for (int64_t i = 0; i < nx + nv; i++) s->size[i] = counted(o, s->size[i]);
-  mem->of = LG_OF_STEPS, set_scales(m, q, s, o, LG_OF_STEPS);
-  swap_scales(m, q, s), set_scales(m, q, s, o, LG_OF_PLANS);
-  if (q->of == LG_OF_STEPS) swap_scales(m, q, s);
+  mem->of = 1 - q->of;
+  set_scales(m, q, s, o, mem->of);
+  swap_scales(m, q, s);
+  set_scales(m, q, s, o, mem->of);
   set_metric(m, s);
   for (int64_t i = 0; i < N * nv; i++) {
     const double z = s->rate[nx + i % nv];
