@@ -319,6 +319,8 @@ def _dependent(last: LastIterate) -> str:
             return _without_slope(last, one)
     by = np.array([_by_inputs(last, one) for one in held])
     norms = np.linalg.norm(by, axis=1)
+    if not np.isfinite(norms).all():  # a plan that has diverged says nothing of its bounds
+        return ""
     most = max(float(norms.max(initial=0.0)), 1e-300)
     for one, norm in zip(held, norms, strict=True):
         if norm <= DEPENDENT * min(most, 1.0):
