@@ -224,6 +224,31 @@ def test_what_led_to_no_plan_is_named():
     assert "guess" not in made().solve([1.5]).message
 
 
+@pytest.mark.usually(unit=("x",))
+@pytest.mark.parametrize("unit", ["x", "u", "t", "cost"])
+def test_a_certificate_takes_as_many_iterations_in_all_units(unit):
+    """The end at 3 is out of a disc of radius 2; one of radius 4 is kept."""
+
+    def solved(radius=2.0, x=1.0, u=1.0, t=1.0, cost=1.0):
+        cart = System(
+            "cart", Rn(2), lambda time, s, v, p: [s[1] / t, v * x / u / t],
+            inputs=[Input("push", "", -5 * u, 5 * u)],
+        )  # fmt: skip
+        disc = Bound(lambda time, s, v, p: (s[0] / x) ** 2 + (s[1] / x) ** 2 / 10, upper=radius**2)
+        there = Bound("x0", 3.0 * x, 3.0 * x, at="terminal")
+        problem = OptimalControlProblem(
+            cart, 20, 0.2 * t, Q=0.1 * cost / x**2 / t, R=cost / u**2 / t,
+            reference=[3.0 * x, 0.0], bounds=[disc, there],
+        )  # fmt: skip
+        return InteriorPointSolver(problem).solve([0.0, 0.0])
+
+    known = solved()
+    assert known.status == "infeasible" and solved(4.0).status == "converged"
+    for scale in (1e3, 1e-3):
+        found = solved(**{unit: scale})
+        assert found.status == "infeasible" and len(found.iterations) == len(known.iterations)
+
+
 def test_parameters_limits_and_prices_are_those_of_the_call():
     cart = System(
         "cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u / p[0]],
