@@ -313,11 +313,12 @@ class NewtonKKT:
         """Sizes as loops count them: none from 1/30 to 30."""
         return size / np.clip(size, 1 / self.o.size_free, self.o.size_free)
 
-    def _responses(self, size: np.ndarray, turns: int = 2) -> np.ndarray:
+    def _responses(self, size: np.ndarray, of: int, *, turns: int = 2) -> np.ndarray:
         """Changes of states over the horizon that controls of some sizes cause, at first order.
 
         What they add to steps, and what that adds to other states; two turns, as growth in loops
-        says nothing.
+        says nothing. Of plans a state does not add to itself: its growth, which stiff ones have,
+        is no size.
         """
 
         def total(by_step: np.ndarray) -> np.ndarray:
@@ -326,6 +327,8 @@ class NewtonKKT:
         found = total(np.abs(self.ex.B) @ size)
         for _ in range(turns):
             others = np.abs(self.ex.A - np.eye(self.n))
+            if of == OF_PLANS:
+                others[:, range(self.n), range(self.n)] = 0.0
             found = np.maximum(found, total(others @ (found / 2)))
         return found
 
@@ -349,7 +352,7 @@ class NewtonKKT:
         rounding = o.relax * _largest(it.x, self.setting.x_ref)
         size = np.where(size > rounding, size, 0.0)
         free = controls <= 0
-        with_ = self._responses(free.astype(float))
+        with_ = self._responses(free.astype(float), of)
         on = (size > 0) & (with_ > 0)
         if of == OF_STEPS:
             ratio = float((size[on] / with_[on]).min(initial=np.inf))
@@ -359,7 +362,7 @@ class NewtonKKT:
         ratio = ratio if 0 < ratio < np.inf else 1.0
         controls = np.where(free, ratio, controls)
         # States next to the reference are moved all the same.
-        moved = np.maximum(size, o.relax * self._responses(controls, 0))
+        moved = np.maximum(size, o.relax * self._responses(controls, of, turns=0))
         size = np.where((size > 0) & (of == OF_PLANS), moved, size)
         # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)
@@ -959,7 +962,7 @@ class NewtonKKT:
             self.end_elastic(is_optimal=True)
             return STALLED if self.left > MOST_LEFT else ITERATIONS
         if self.scale * self.steepest() <= o.certificate * self.penalty:
-            before, self.dw_last = self.dw_last, 0.0  # the least one that it takes, not earlier ones
+            before, self.dw_last = self.dw_last, 0.0  # the least one that it takes, not earlier
             fac = self.regularized()
             if fac is None:
                 return STALLED

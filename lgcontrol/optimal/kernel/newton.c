@@ -1536,9 +1536,10 @@ LG_INLINE double counted(const lg_settings *o, double size)
 }
 
 /* Changes of states over the horizon that controls of some sizes cause, at first order: what they add
- * to steps, and what that adds to other states; two turns at most, as growth in loops says nothing. */
+ * to steps, and what that adds to other states; two turns at most, as growth in
+ * loops says nothing. Of plans a state does not add to itself: its growth, which stiff ones have, is no size. */
 static void respond(const lg_model *m, const lg_task *q, const lg_state *s, const double *size,
-                    int turns, double *found)
+                    int turns, int64_t of, double *found)
 {
   const int64_t nx = m->nx, nv = m->nv, nz = nx + nv;
   double before[nx];
@@ -1550,7 +1551,7 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
         const double *F = s->F + (k * nx + l) * nz;
         double own = 0;
         for (int64_t i = 0; i < nx && turn_ > 0; i++)
-          own += fabs(F[i] - (i == l)) * before[i] / 2;
+          own += i == l && of == LG_OF_PLANS ? 0 : fabs(F[i] - (i == l)) * before[i] / 2;
         for (int64_t j = 0; j < nv && turn_ == 0; j++) own += fabs(F[nx + j]) * size[j];
         if (isfinite(own)) all += own;
       }
@@ -1590,7 +1591,7 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   const double least = o->relax * largest(q->x_ref, (N + 1) * m->nq, largest(s->now.x, (N + 1) * m->nq, 0));
   for (int64_t i = 0; i < nx; i++)
     if (!(size[i] > least)) size[i] = 0; /* by rounding alone */
-  respond(m, q, s, others, 2, with);
+  respond(m, q, s, others, 2, of, with);
   double ratio = of == LG_OF_STEPS ? INFINITY : 0;
   for (int64_t i = 0; i < nx; i++)
     if (!(size[i] > 0 && with[i] > 0)) continue;
@@ -1600,7 +1601,7 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   if (!(ratio > 0 && ratio < INFINITY)) ratio = 1;
   for (int64_t j = 0; j < nv; j++)
     if (others[j] > 0) size[nx + j] = ratio;
-  respond(m, q, s, size + nx, 0, with); /* states next to the reference are moved all the same */
+  respond(m, q, s, size + nx, 0, of, with); /* states next to the reference are moved all the same */
   for (int64_t i = 0; i < nx && of == LG_OF_PLANS; i++)
     if (size[i] > 0) size[i] = larger(size[i], o->relax * with[i]);
   /* what changes of these sizes change, beyond the first order, too: a cost that is a state */
