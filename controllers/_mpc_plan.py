@@ -84,7 +84,8 @@ class Planner:
         if np.isfinite(ask.budget):
             limits["time_limit"] = max(ask.budget - ask.spent, 0.0)
         work = self.real_time
-        found = self.solver.solve(
+        solve = getattr(self.solver, "_solve_first", self.solver.solve)  # scales of steps
+        found = solve(
             ask.x, guess=self.word if isinstance(self.guess, str) else self.guess,
             reference=ask.aim, t0=ask.start, p=ask.p,
             max_iterations=work.at_most(work.first_iterations), **limits,

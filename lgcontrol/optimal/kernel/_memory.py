@@ -22,6 +22,7 @@ from ._table import LOG, Model, Task
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 FRESH, RESUME, ELASTIC, WARM = range(4)
+OF_PLANS, OF_STEPS = range(2)
 STATUS = (SolveStatus.CONVERGED, SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED,
           SolveStatus.FAILED, SolveStatus.INFEASIBLE)  # fmt: skip
 
@@ -52,6 +53,7 @@ class KernelMemory:
 
     def __init__(self, model: StageModel, stages: Stages, settings: Settings, most: int) -> None:
         self.stages, self.most, self.own_settings = stages, most, settings
+        self.scales = OF_PLANS  # of solves
         self.settings = numbers_of(settings)
         self.constants: dict[str, np.ndarray] = {}
         self.model = self._model_of(model)
@@ -199,7 +201,7 @@ class KernelMemory:
 
     def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
-        self.task.of = 0  # scales of plans; steps take those of loops
+        self.task.of = self.scales
         for name, value in options.items():
             setattr(self.task, name, value)
         address = ctypes.addressof

@@ -44,7 +44,17 @@ from ._library import (
     load_stages,
 )
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
-from ._memory import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
+from ._memory import (
+    CONVERGED,
+    FRESH,
+    ITERATIONS,
+    NOT_FINITE,
+    OF_PLANS,
+    OF_STEPS,
+    STALLED,
+    WARM,
+    KernelMemory,
+)
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, KernelRun
 from ._several import best_of, solved_side_by_side
@@ -140,6 +150,7 @@ class InteriorPointSolver:
         self.plan: Plan | None = None
         self._model: StageModel | None = None
         self._lock = RLock()  # held by whoever works on the memory
+        self._scales = OF_PLANS
         self._forget_build()
         if problem is not None:
             self._model = StageModel(
@@ -451,6 +462,7 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         x0, times, setting = self._given.begun(x0, t0, reference, p, arrival)
         memory = self.memory
+        memory.scales = self._scales
         memory.give(setting, times, x0, self._weight(setting))
         is_warm = self._take_solution(guess, x0, times, setting)
         if not is_warm:
@@ -506,6 +518,14 @@ class InteriorPointSolver:
             self.model.prepare()
         elif self.memory.exchange(found):
             self._stages = self.problem._kept["stages"] = found
+
+    def _solve_first(self, x0: ArrayLike, **options: Any) -> OptimalSolution:
+        """`solve` in the scales of real-time steps, which go on from its plan, as loops in C do."""
+        self._scales = OF_STEPS
+        try:
+            return self.solve(x0, **options)
+        finally:
+            self._scales = self.memory.scales = OF_PLANS
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
         """Whether a guess led to no plan, and there is another one."""
