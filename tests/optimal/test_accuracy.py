@@ -412,7 +412,7 @@ def test_few_steps_of_known_tasks_are_refined(name):
     task = TASKS[name]
     statement = task.state()
     (phase,) = statement.problem.phases
-    coarse = statement.problem.with_phases([replace(phase, steps=24)])
+    coarse = statement.problem.with_phases([replace(phase, steps=16)])
     found = coarse.solve(statement.x0, refine=1e-3)
     assert found.is_success
     assert task.value(found) == pytest.approx(task.optimum, rel=1.5e-3)

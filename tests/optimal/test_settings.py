@@ -55,7 +55,6 @@ OTHERS = {
     ("_sensitivity.py", 1e-9): "tolerance to which such a solution is solved on",
     ("_sensitivity.py", 1e-12): "less than what limits are relaxed by",
     ("_sensitivity.py", 4): "names in a message",
-    ("_sensitivity.py", 1e-4): "arithmetic of derivatives: what nearly fixes a row",
     ("_loop.py", 1e-3): "arithmetic of the search for a steady state",
     ("_loop.py", 1e-6): "the same, and the default of the option `tolerance`",
     ("_loop.py", 1e-8): "arithmetic of the search for a steady state",

@@ -32,9 +32,6 @@ LEAST = 1e-12
 # A solution of a solver without multipliers is solved on to this tolerance, and moves by at most
 # this share of the sizes of its states.
 TOLERANCE, SAME = 1e-9, 1e-3
-# Dual regularization of held rows in the factorization, which conjugate residuals correct. With
-# less they need more rounds than they have: test_sensitivity.py, durations of phases.
-COMPLIANCE = 1e-4
 MOST_NAMED = 4
 
 
@@ -157,6 +154,7 @@ class Sensitivities:
         d, size = scales[:nr], scales[nr:]
         price, weight = np.zeros((N + 1, nr)), np.zeros((N + 1, nr))
         hold = np.full((N + 1, nr), FREE)
+        compliance = self._solver.settings.compliance
         soft = rows.weights(setting.p)
         kinks: list[str] = []
         for j in range(ns):
@@ -175,7 +173,7 @@ class Sensitivities:
             on = sides.equal_active[:, j].astype(bool)
             price[:, r] += np.where(on, d[r] * plan["nu"][:, j] / scale, 0.0)
             hold[on, r] = HELD
-        weight = np.where(hold == EXCEEDED, weight, d**2 / (COMPLIANCE * scale))
+        weight = np.where(hold == EXCEEDED, weight, d**2 / (compliance * scale))
         box, controls = setting.box, model.controls
         v, most = plan["u"][:, controls], size[n:]
         self._side = np.zeros(v.shape, dtype=int)
