@@ -70,10 +70,15 @@ class LastIterate:
         """What messages call the dynamics."""
         return f"the motion of {self.model.problem.system.name}"
 
-    @property
+    @cached_property
     def size(self) -> np.ndarray:
-        """Sizes of error coordinates, then of controls."""
-        return self.plan["scales"][0, len(self.model.transcription.rows.names) :]
+        """Sizes of error coordinates, then of controls, which are at least as far as these go."""
+        nodes, model = self.nodes, self.model
+        known = self.plan["scales"][0, len(model.transcription.rows.names) :]
+        with np.errstate(all="ignore"):
+            moved = np.abs(model.problem.system.error(nodes.x, nodes.x[0])).max(axis=0)
+            largest = np.abs(nodes.u[:, model.controls]).max(axis=0)
+        return np.fmax(known, np.nan_to_num(np.r_[moved, largest], posinf=0.0))
 
     @cached_property
     def jumps(self) -> tuple[np.ndarray, ...]:

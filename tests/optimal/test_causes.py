@@ -223,7 +223,7 @@ def test_a_fed_batch_says_that_its_steps_are_too_long():
     reactor = System("reactor", names, field, inputs=[Input("feed", "l/h", 0, 0.5)])
     made = Cost(lambda t, x, u, p: x[0] * x[2], None, -1.0)
     phase = Phase(reactor, 10, 10.0, costs=[made], bounds=[Bound("volume", upper=10)])
-    found = PhasedProblem(phase).solve([1.0, 5.0, 5.0], max_iterations=150)
+    found = PhasedProblem(phase).solve([1.0, 5.0, 5.0], max_iterations=100)
     assert "the steps are too long for the motion of reactor: that from node" in found.message
 
 

@@ -45,6 +45,7 @@ OTHERS = {
     ("_library.py", 100_000): "of the code that is written, not of what it finds",
     ("_library.py", 25_000): "of the code that is written, not of what it finds",
     ("_library.py", 1e-6): "of the check of a build",
+    ("_library.py", 1e-12): "of the check of a build",
     ("_library.py", 0.1): "of the check of a build",
     ("_change.py", 1e-6): "arithmetic of derivatives: residual that counts as found",
     ("_change.py", 1e-11): "arithmetic of derivatives: residual at which they are",
