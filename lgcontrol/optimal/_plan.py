@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 
-VERSION = 2
+VERSION = 3
 MOST_NAMED = 3  # parts in a message
 # Numbers of a solver: start in s, barrier parameter, step length, cost, whether the iterate is one
 # of the elastic problem, and what there is besides nodes.

@@ -117,7 +117,7 @@ def test_a_state_of_another_task_and_a_damaged_one_are_refused():
     with pytest.raises(ValueError, match="expected one of MPC of pendulum"):
         swing(delay=0.1).reset(state)
     assert other.state.number("clock") == 0.0  # nothing was lost
-    for place, message in ((0, "of version 3"), (1, "of another problem"), (40, "was damaged")):
+    for place, message in ((0, "of version 4"), (1, "of another problem"), (40, "was damaged")):
         column = state.column()
         column[place] += 1.0
         with pytest.raises(ValueError, match=message):
