@@ -65,6 +65,8 @@ def test_a_long_solve_goes_on_with_machine_code(monkeypatch):
     assert long.is_compiled and not plain.is_compiled
     assert len(found.iterations) == len(wanted.iterations) > 5
     assert found.x == pytest.approx(wanted.x, abs=1e-9)
+    whole = InteriorPointSolver(problem).prepare()  # which calls the code alike
+    assert whole.memory.model.joint == long.memory.model.joint
 
 
 def test_a_plan_whose_steps_do_not_solve_their_equations_is_no_answer():

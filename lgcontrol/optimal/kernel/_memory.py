@@ -46,6 +46,11 @@ def is_joint(functions: Container[str]) -> bool:
     return "end_curvature" in functions and "curvature" not in functions
 
 
+def has_joint(functions: Container[str]) -> bool:
+    """Whether one function has first and second derivatives of stages."""
+    return "both" in functions or is_joint(functions)
+
+
 class KernelMemory:
     """Structs and arrays of one problem for one thread."""
 
@@ -53,7 +58,6 @@ class KernelMemory:
 
     def __init__(self, model: StageModel, stages: Stages, settings: Settings, most: int) -> None:
         self.stages, self.most, self.own_settings = stages, most, settings
-        self.scales = OF_PLANS  # of solves
         self.settings = numbers_of(settings)
         self.constants: dict[str, np.ndarray] = {}
         self.model = self._model_of(model)
@@ -116,7 +120,7 @@ class KernelMemory:
             blocks=changes_in_blocks(model.problem.system),
             weights=0 if "w" in once.shared else once.path_weights.shape[1],
             bend=len(known["bend_rows"]), curved="end_curvature" in stages.functions,
-            joint="both" in stages.functions or is_joint(stages.functions),
+            joint=has_joint(stages.functions),
             scratch=stages.scratch,
         )  # fmt: skip
         made.sparse, made.first, made.dense = known["counts"]
@@ -155,6 +159,7 @@ class KernelMemory:
             return False
         for name, function in stages.functions.items():
             setattr(self.model, name, function)
+        self.model.joint = has_joint(stages.functions)
         self.stages = stages
         return True
 
@@ -201,7 +206,7 @@ class KernelMemory:
 
     def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
-        self.task.of = self.scales
+        self.task.of = OF_PLANS
         for name, value in options.items():
             setattr(self.task, name, value)
         address = ctypes.addressof

@@ -21,6 +21,7 @@ from ._newton import (
     INFEASIBLE,
     ITERATIONS,
     NOT_FINITE,
+    OF_PLANS,
     OF_STEPS,
     STALLED,
     NewtonKKT,
@@ -59,7 +60,7 @@ class NumpyMemory(KernelMemory):
 
     def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
-        self.task.of = self.scales
+        self.task.of = OF_PLANS
         for name, value in options.items():
             setattr(self.task, name, value)
         with np.errstate(all="ignore"):

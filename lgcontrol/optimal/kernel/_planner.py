@@ -462,7 +462,6 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         x0, times, setting = self._given.begun(x0, t0, reference, p, arrival)
         memory = self.memory
-        memory.scales = self._scales
         memory.give(setting, times, x0, self._weight(setting))
         is_warm = self._take_solution(guess, x0, times, setting)
         if not is_warm:
@@ -475,7 +474,8 @@ class InteriorPointSolver:
         watch = Watch(started, time_limit, callback, Progress(name), self._compile_now, after)
         memory.reserve(max_iterations)
         with watch.over(memory.task):
-            status, left, way = STALLED, max_iterations, {"tolerance": tolerance, "resume": FRESH}
+            status, left = STALLED, max_iterations
+            way = {"tolerance": tolerance, "resume": FRESH, "of": self._scales}
             is_near = isinstance(guess, OptimalSolution) and guess.is_success
             if is_near:
                 with memory.beginning_at(self.settings.real_time_mu):
@@ -521,11 +521,12 @@ class InteriorPointSolver:
 
     def _solve_first(self, x0: ArrayLike, **options: Any) -> OptimalSolution:
         """`solve` in the scales of real-time steps, which go on from its plan, as loops in C do."""
-        self._scales = OF_STEPS
-        try:
-            return self.solve(x0, **options)
-        finally:
-            self._scales = self.memory.scales = OF_PLANS
+        with self._lock:  # solves of other threads are in scales of plans
+            self._scales = OF_STEPS
+            try:
+                return self.solve(x0, **options)
+            finally:
+                self._scales = OF_PLANS
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
         """Whether a guess led to no plan, and there is another one."""
