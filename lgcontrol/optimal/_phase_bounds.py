@@ -157,7 +157,8 @@ class TriedSide(NamedTuple):
     def keeps(self, other: TriedSide) -> bool:
         """Whether the other is kept wherever this one is, and counted if it is soft."""
         is_same = np.allclose(self.values, other.values, SAME_ROW, SAME_ROW)
-        if self.sign != other.sign or not is_same:
+        varies = not np.allclose(self.values, self.values[0], SAME_ROW, SAME_ROW)
+        if self.sign != other.sign or not (is_same and varies):  # saturated rows tell nothing
             return False
         if self.soft is not None or {type(self.limit), type(other.limit)} != {float}:
             return (self.soft, self.limit) == (other.soft, other.limit)

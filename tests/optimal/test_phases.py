@@ -929,6 +929,8 @@ def test_what_the_end_of_a_phase_keeps_is_not_kept_twice():
     assert nodes_of_bounds([slow], [slow], lambda t, x, p: [0.0, x[1]]) == once
     assert nodes_of_bounds([slow], [slow], is_periodic=True) == once
     assert nodes_of_bounds([soft], [slow]) == both
+    beyond = [Bound(lambda t, x, u, p, v=v: ca.fmax(x[1] - v, 0), upper=1) for v in (90, 50)]
+    assert nodes_of_bounds(beyond[:1], beyond[1:]) == both  # both are 0 up to 50
     assert nodes_of_bounds([slow], [Bound("x", 0.0)]) == both
     assert nodes_of_bounds([slow], [Bound("v", upper=0.4)]) == both
     assert nodes_of_bounds([slow], [slow], lambda t, x, p: -x) == both
