@@ -7,7 +7,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.linalg import norm
 
 from ...codegen._internal import Beside
 from .._settings import Settings
@@ -16,6 +15,7 @@ from .._transcription import Nodes, Setting, fill_stages
 from ._change_functions import change_functions
 from ._library import Stages, load_functions, load_kernel
 from ._memory import CONVERGED, NOT_FINITE, KernelMemory
+from ._newton import riccati_back, riccati_factor
 from ._table import Change
 
 
@@ -24,7 +24,7 @@ class ChangeSearch(NamedTuple):
 
     It ends at the residual `goal`, relative to the first; up to `accepted` the change counts as
     found. More `rounds` are needed the less exact the second derivatives of sweeps are. `wall` is a
-    weight that fixes controls, of the scaled cost. In NumPy there is no search.
+    weight that fixes controls, of the scaled cost.
     """
 
     goal: float = 1e-11
@@ -222,20 +222,34 @@ class ChangeSolver:
         self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray,
         is_adjoint: bool,
     ) -> tuple[np.ndarray, float, int, bool]:  # fmt: skip
-        """By the dense matrix of the conditions, one column after the other."""
         model, nodes, setting, n, N = self.model, at.nodes, at.setting, self.n, self.N
         ex = model.expand(nodes, setting)
         size = at.scales[self.nr :]
         held, fixed = at.hold == HELD, at.fix.astype(bool)
         exceeded = np.where(at.hold == EXCEEDED, at.weight, 0.0)
+        H, H_end = ex.H, ex.H_end
+        if model.curvature is not None:
+            along, end = model.hessians(nodes, setting, at.lam, at.price, ex)
+            H, H_end = H + along, H_end + end
+        H, H_end = (H + H.transpose(0, 2, 1)) / 2, (H_end + H_end.T) / 2
+        if len(model.free):
+            H[0, :n, :n] += at.arrival
+        W = np.where(at.hold != FREE, at.weight, 0.0)
+        box = np.where(fixed, SEARCH.wall / (at.scale * size[n:] ** 2), 0.0)
+        factors, dw, o = None, 0.0, self.settings
+        while factors is None:
+            factors = riccati_factor(ex, 1 / size**2, model.free, H, H_end, W, box, dw)
+            if factors is not None:
+                break
+            dw = o.regularization_grow_first * dw if dw else o.regularization_first / at.scale
+            if not dw < o.regularization_most:
+                return np.zeros(len(changes)), np.inf, 0, False
         weights = [
             np.tile(at.scale * size[:n], (N + 1, 1)), np.where(fixed, 0.0, at.scale * size[n:]),
             np.tile(1 / size[:n], (N, 1)), np.where(held, at.scales[: self.nr], 0.0),
         ]  # fmt: skip
         weights[0][0, np.setdiff1d(np.arange(n), model.free)] = 0.0
-        scale = np.concatenate([part.ravel() for part in weights])
-        unknown = np.flatnonzero(scale)
-        scale = scale[unknown]
+        w = np.concatenate([part.ravel() for part in weights]) ** 2
         calls = self._calls(at)
         F = np.concatenate([ex.A, ex.B], axis=2)
 
@@ -264,23 +278,46 @@ class ChangeSolver:
             parts = stat, own[:, n:], found.gap - x[1:], rows
             return np.concatenate([part.ravel() for part in parts]), cost
 
-        units = np.eye(self._size(self.shapes))[unknown]
-        columns = [conditions(unit, None)[0][unknown] for unit in units]
-        matrix = scale * np.transpose(columns) * scale[:, None]
-        costs, worst = np.zeros(len(changes)), 0.0
-        if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < len(matrix):
-            return costs, np.inf, 0, False
+        def presolve(residual: np.ndarray) -> np.ndarray:
+            ((x, u, lam, nu),) = zip(*self._split(residual[None], self.shapes), strict=True)
+            by = np.where(held, at.weight * nu, 0.0)
+            g = -np.hstack([x[:-1], np.where(fixed, 0.0, u)])
+            g -= np.einsum("krz,kr->kz", ex.G, by[:-1])
+            eps, du, d_lam = riccati_back(
+                factors, model.free, g, -x[-1] - ex.G_end.T @ by[-1], -lam
+            )
+            rows = np.einsum("krz,kz->kr", ex.G, np.hstack([eps[:-1], du]))
+            rows = np.concatenate([rows, (ex.G_end @ eps[-1])[None]])
+            parts = eps, np.where(fixed, 0.0, du), d_lam, np.where(held, at.weight * (rows - nu), 0)
+            return np.concatenate([part.ravel() for part in parts])
+
+        costs, worst, taken = np.zeros(len(changes)), 0.0, 0
         for d, (y, rest) in enumerate(zip(changes, left, strict=True)):
-            way = None if is_adjoint else data[d]
-            first = scale * (rest - conditions(y, way)[0])[unknown]
-            y[unknown] += scale * np.linalg.solve(matrix, first)
-            image, costs[d] = conditions(y, way)
+            image, costs[d] = conditions(y, None if is_adjoint else data[d])
             rest -= image
-            if first.any():
-                worst = max(worst, norm(scale * rest[unknown]) / norm(first))
+            first = length = np.sqrt((w * rest) @ rest)
+            known: list[tuple[Any, Any, Any]] = []
+            while len(known) < min(SEARCH.rounds, len(y)) and length > SEARCH.goal * first:
+                step = presolve(rest)
+                image, cost = conditions(step, None)
+                for s, i, c in known:
+                    by = (w * image) @ i
+                    image, step, cost = image - by * i, step - by * s, cost - by * c
+                scale = float(np.sqrt((w * image) @ image))
+                if not (scale > 0 and np.isfinite(scale)):
+                    break
+                known.append((step / scale, image / scale, cost / scale))
+                step, image, cost = known[-1]
+                by = (w * rest) @ image
+                y += by * step
+                rest -= by * image
+                costs[d] += by * cost
+                length = np.sqrt((w * rest) @ rest)
+                taken += 1
+            worst = max(worst, length / first if first > 0 else 0.0)
             if is_adjoint:
                 data[d] = self._against(at, calls, y, rest, exceeded)
-        return costs, float(worst), 0, bool(worst <= SEARCH.accepted)
+        return costs, worst, taken, bool(worst <= SEARCH.accepted)
 
     def _calls(self, at: Optimum) -> dict[str, Any]:
         """Functions of all stages and of the end, at a solution."""
