@@ -140,7 +140,8 @@ plt.show()
 
 # %% [markdown]
 # The third plan knows all links, and it still passes through the post. From the straight line the arm would have to jump over the post between
-# two nodes. The status says that the search did not converge. The message names the link, the obstacle, the amount and the time:
+# two nodes. The status is `infeasible`: no small change of this plan violates the limits less. Other guesses lead to plans, as the next section
+# shows. The message names the link, the obstacle, the amount and the time:
 
 # %%
 print(found.message)
