@@ -22,6 +22,7 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._guess import STARTS, make_guess
 from lgcontrol.optimal._settings import DEFAULT, Settings
 from lgcontrol.optimal._stage_model import StageModel
+from lgcontrol.optimal.kernel._memory import OF_STEPS, WARM
 from lgcontrol.optimal.kernel._table import LOG
 from lgcontrol.systems import Input, Parameter, System
 
@@ -387,6 +388,42 @@ def test_without_a_kernel_numpy_goes_the_same_way(name):
     again = InteriorPointSolver(problem).step(known.x[1], t0=problem.dt, plan=found.plan)
     if known.is_success:  # multipliers of penalised rows, a difference from the penalty, are noise
         np.testing.assert_allclose(again.u, later.u, atol=1e-6)
+
+
+@pytest.mark.parametrize("made", [InteriorPointSolver, in_numpy])
+def test_a_plan_in_the_scales_of_loops_has_the_same_multipliers(made):
+    """Those of the cost and the rows as they are stated, and slacks and barrier, there and back."""
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "N", -8e3, 8e3)]
+    )  # fmt: skip
+    fast = Bound("x1", upper=500.0)
+    lean = Bound("x0", lower=-100.0, soft=3.0)
+    there = Bound("x0", 900.0, 900.0, at="terminal")
+    problem = OptimalControlProblem(
+        cart, 10, 0.5, Q=1.0, R=1e-3, reference=[900.0, 0.0], bounds=[fast, lean, there]
+    )
+    solver = made(problem)
+    solver.solve([0.0, 0.0], max_iterations=8)
+    memory, sides = solver.memory, solver.model.sides
+    nr, row = len(solver.transcription.rows.names), np.r_[sides.row, sides.equal].astype(int)
+
+    def stated():
+        parts, scale = memory.parts, memory.task.scale
+        d = parts["scales"][0, :nr]
+        z = [parts[name] * d[row] / scale for name in ("z", "y")]
+        slacks = [parts[name] / d[row] for name in ("s", "e")]
+        equal = parts["nu"] * d[sides.equal] / scale
+        rest = [parts[name] / scale for name in ("lam", "zl", "zu")] + [memory.kept[:1] / scale]
+        return np.concatenate([part.ravel() for part in (*z, *slacks, equal, *rest)])
+
+    before, scale = stated(), memory.task.scale
+    way = {"resume": WARM, "max_iterations": 0, "tolerance": 1e9}
+    for options in ({"of": OF_STEPS}, {}):
+        memory.run("plan", **way, **options)
+        np.testing.assert_allclose(stated(), before, rtol=1e-12)
+        assert (memory.task.scale == scale) == (not options)
+    now, other = memory.parts["scales"]
+    assert (np.abs(np.log(now / other)) > 0.5).sum() > 2
 
 
 def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
