@@ -237,6 +237,16 @@ def test_a_tolerance_below_rounding_ends_where_rounding_ends():
     assert InteriorPointSolver(problem).solve(x0, tolerance=reached).status == "converged"
 
 
+def test_an_obstacle_over_the_goal_is_named():
+    """The goal is within 0.2 m of 3 m, and the wall ends at 2 m."""
+    goal = Bound(lambda t, x, u, p: (x[0] - 3) ** 2, upper=0.2**2, at="terminal", name="goal")
+    bounds = [goal, Bound("x0", upper=2.0, name="wall")]
+    found = OptimalControlProblem(cart(), 20, 0.2, Q=0, bounds=bounds).solve([0, 0])
+    assert found.status == "infeasible"
+    assert "goal exceeds its bound by 0.96" in found.message
+    assert found.message.endswith("in conflict with the bound on wall")
+
+
 def test_nodes_of_phases_are_numbers_of_nodes():
     near = Residual(lambda t, x, u, p: x[:2] - ca.DM([3, 1]), 1.0, terminal=10.0, name="near")
     found = PhasedProblem(Phase(bike(), 10, (1.0, 4.0), residuals=[near])).solve([0.0] * 4)

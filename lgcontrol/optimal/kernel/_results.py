@@ -144,7 +144,7 @@ class KernelResults:
                 causes = causes if any(causes) else [OTHER_START]
             parts = [message, *causes, *map(str, violations), _of_defects(gap)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
-                parts += self._at_limits(nodes, setting, rows), self._in_conflict(found)
+                parts += self._at_limits(nodes, setting, rows), self._in_conflict(found, violations)
             if violations:
                 parts.append(start_violations(once.rows, rows[0], tolerance))
             if status.is_success:
@@ -262,21 +262,23 @@ class KernelResults:
             )
         return told
 
-    def _in_conflict(self, found: Plan) -> str:
-        """Equalities that are kept at the expense of what is exceeded, for messages."""
-        sides = self.model.sides
-        if not len(sides.equal):
-            return ""
-        count = len(sides.row)
+    def _in_conflict(self, found: Plan, violations: tuple[Violation, ...]) -> str:
+        """Equalities and bounds that are kept at the expense of what is exceeded, for messages."""
+        sides, names = self.model.sides, self.model.transcription.rows.names
+        count, exceeded = len(sides.row), {one.name for one in violations}
+        exceeded |= {names[row] for row in sides.row[self.model.of_start]}  # told as limits
+        of_sides = np.abs(found["z"][:, :count]).max(axis=0, initial=0.0)
+        least = MULTIPLIER * of_sides.max(initial=0.0)
         of_equal = found["z"][:, count:] if found["z"][:, count:].any() else found["nu"]
         largest = np.abs(of_equal).max(axis=0, initial=0.0)
-        least = MULTIPLIER * np.abs(found["z"][:, :count]).max(initial=0.0)
-        names = [
-            self.model.transcription.rows.names[row]
-            for row, price in zip(sides.equal, largest, strict=True)
-            if price > least
-        ]
-        return f"in conflict with the equality on {', '.join(names)}" if names else ""
+        told = []
+        for kind, kept in (
+            ("equality", sides.equal[largest > least]),
+            ("bound", sides.row[of_sides > least]),
+        ):
+            others = dict.fromkeys(names[row] for row in kept if names[row] not in exceeded)
+            told += [f"the {kind} on {', '.join(others)}"] if others else []
+        return f"in conflict with {' and '.join(told)}" if told else ""
 
 
 def _of_defects(gap: float) -> str:
