@@ -585,6 +585,15 @@ class MPC(Controller, metaclass=Fixed):
         goal = self.reference if reference is None else reference
         sample_reference(self.system, goal, np.array([self.offset]), self._own)
 
+    def reference_states(
+        self, times: np.ndarray, reference: ReferenceLike | None = None
+    ) -> np.ndarray | None:
+        """States to follow; none where costs alone are weighed. See `Controller`."""
+        states = super().reference_states(times, reference)
+        if states is None or reference is not None or self._stated.is_reference_given(states):
+            return states
+        return None
+
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:

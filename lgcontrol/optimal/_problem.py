@@ -591,6 +591,10 @@ class OptimalControlProblem(Frozen):
             self._kept["bounds"] = seen_bounds(self.system, self.bounds, self.parameter_names)
         return self._kept["bounds"]
 
+    def is_reference_given(self, states: np.ndarray) -> bool:
+        """Whether states of a reference are more than the home that stands in for none."""
+        return "reference" not in self._automatic or bool((states != self.system.home).any())
+
     def bound_unit(self, name: str) -> str:
         """Unit of a bounded quantity: m of a clearance, that of a coordinate or an input.
 

@@ -256,8 +256,7 @@ class OptimalSolution(Result):
             )
             for name, (values, lower, upper) in kept.items()
         }
-        goal = self.reference.x
-        is_given = "reference" not in self.problem._automatic or (goal != system.home).any()
+        goal, is_given = self.reference.x, self.problem.is_reference_given(self.reference.x)
         run = drawn(
             self, system.name, system.inputs, group=system.state, t=self.t, x=self.x, u=self.u,
             bounds=bounds, input_bounds=np.array(system.input_bounds),

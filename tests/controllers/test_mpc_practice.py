@@ -144,6 +144,8 @@ def test_a_loop_of_costs_alone_is_given_no_reference():
     law = MPC(tank, 10, 0.5, Q=0, R=1e-3, costs=[full])
     law.check_reference()  # which `simulate` asks
     assert np.array_equal(law.reference.x, tank.home)
+    assert law.reference_states(np.zeros(1)) is None  # nor do figures and records show one
+    assert np.array_equal(law.reference_states(np.zeros(1), [1.0]), [[1.0]])
     with pytest.raises(ValueError, match="has no reference to follow"):
         MPC(tank, 10, 0.5, R=1e-3, costs=[full]).check_reference()
 
