@@ -348,6 +348,7 @@ def units_of(system: System, kind: str, name: str) -> dict[str, str]:
         return {name: dict(zip(state.tangent_names, state.tangent_units, strict=True))[name]}
     units = dict(zip(state.coordinate_names, state.coordinate_units, strict=True))
     units |= {entry.name: entry.unit for entry in system.inputs if kind == "input"}
+    units |= system.quantity_units if kind == "quantity" else {}
     return {entry: units.get(entry, "") for entry in _entries(system, kind, name)}
 
 

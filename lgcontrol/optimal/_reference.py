@@ -90,10 +90,12 @@ def sample_reference(
         if not np.isfinite(u).all():
             values = zip(system.parameters, p, strict=True)
             given = ", ".join(f"{entry.name} = {value:g}" for entry, value in values)
+            first = np.atleast_2d(x)[0]
+            why = system.unsolved(times[0], first, system.nominal_input, p)
             raise ValueError(
                 f"nobody can say what holds {system.name} at the reference: its rate there is not "
                 f"finite{' with ' + given if given else ''}: give other parameters or another "
-                "reference, or one with inputs"
+                f"reference, or one with inputs{': ' + why if why else ''}"
             )
     elif np.ndim(x) == np.ndim(u) == 1 and not isinstance(reference, Trajectory):
         return _along(times, *_constant(system, x, u))
@@ -306,6 +308,8 @@ def _driving_inputs(
     B = here.B[..., controls]
     missing = (rates - here.rate)[..., None]
     u = np.tile(system.nominal_input, (len(states), 1))
-    u[:, controls] += (np.linalg.pinv(B, rcond=RANK) @ missing)[..., 0]
+    known = np.isfinite(B).all(axis=(-2, -1)) & np.isfinite(missing).all(axis=(-2, -1))
+    inverse = np.linalg.pinv(np.where(known[:, None, None], B, 0.0), rcond=RANK)
+    u[:, controls] += np.where(known[:, None], (inverse @ missing)[..., 0], np.nan)
     lower, upper = system.input_bounds
     return np.clip(u, lower, upper).reshape(*x.shape[:-1], system.n_inputs)

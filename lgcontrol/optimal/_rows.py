@@ -365,7 +365,7 @@ def unit_named(system: System, bounds: Sequence[Bound], name: str) -> str:
     """Unit of a quantity that some bounds limit, by the name of `bounded_along`."""
     group = system.state
     units = dict(zip(group.coordinate_names, group.coordinate_units, strict=True))
-    units |= {one.name: one.unit for one in system.inputs}
+    units |= {one.name: one.unit for one in system.inputs} | system.quantity_units
     for bound in bounds:
         own = ["" if bound.shown is None else bound.shown.unit]
         if bound.shown is None and isinstance(bound.of, str):

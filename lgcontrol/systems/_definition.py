@@ -336,6 +336,11 @@ class SystemDefinition(Memo, Generic[State]):
         return tuple(self._quantity_places)
 
     @property
+    def quantity_units(self) -> dict[str, str]:
+        """Unit of each of `quantity_names`, empty where none was given."""
+        return {name: self._rows[key][1] for name, (key, _) in self._quantity_places.items()}
+
+    @property
     def _quantity_places(self) -> dict[str, tuple[str, int]]:
         def make() -> dict[str, tuple[str, int]]:
             return {
@@ -393,7 +398,7 @@ class SystemDefinition(Memo, Generic[State]):
         rows = {"limited": self.quantity_rows(names, *symbols)}
         function = matrix_function(self, "limited", [*symbols], rows)
         limits = np.array([self.limits[name] for name in names]).T
-        units = tuple(self._rows[self._quantity_places[name][0]][1] for name in names)
+        units = tuple(self.quantity_units[name] for name in names)
         return LimitedQuantities(names, units, limits[0], limits[1], function)
 
     def named_quantities(

@@ -122,12 +122,13 @@ def unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarra
     missed = ~(residual <= 1)
     if not missed.any():
         return ""
+    name = get_method(method).name
     first = int(np.argmax(missed.any(axis=tuple(range(residual.ndim - 1)))))
     return (
-        f"{system.name}: {missed.sum()} of {residual.size} steps of {get_method(method).name} did "
-        f"not solve their equations, the first is step {first}; the largest residual is "
+        f"{system.name}: {missed.sum()} of {residual.size} steps of {name} did not solve "
+        f"their equations, the first is step {first}; the largest residual is "
         f"{residual.max():.2g} times what is tolerated; use a shorter dt, more substeps, or "
-        "dataclasses.replace(method, iterations=…)"
+        f"method=dataclasses.replace(get_method({name!r}), iterations=…)"
     )
 
 

@@ -216,6 +216,10 @@ def test_quantities_and_groups_go_with_algebraic_states():
     assert bend - 0.5 * a == pytest.approx(np.sin(0.4), abs=1e-12)
     assert arm.quantities["load"](0.0, x, u) == pytest.approx(3 * bend)
     assert check_system(arm)["derivatives equal central differences"] < 1e-7
+    assert arm.quantity_units == {"acceleration": "", "bend": "rad", "load": "N m"}
+    bounds = [Bound("bend", upper=0.5), Bound("load", upper=2.0)]
+    problem = OptimalControlProblem(arm, 2, 0.1, bounds=bounds, reference=[1.0, 0.0, 0.0])
+    assert [problem.bound_unit(name) for name in ("bend", "load")] == ["rad", "N m"]
 
 
 def test_what_g_does_not_determine_is_refused_or_told():
@@ -312,6 +316,10 @@ def test_what_needs_a_solution_says_which_equation_has_none():
     phased = PhasedProblem(Phase(tank, 5, (0.5, 5.0), bounds=end), time_weight=1.0).solve([0.5])
     for message in (plan.message, phased.message):
         assert re.search(said, message)
+    with pytest.raises(
+        ValueError, match=f"nobody can say what holds tank.*one with inputs: {said}"
+    ):
+        problem.with_arguments(reference=[0.5])
     with pytest.raises(ValueError, match=said):
         tank.linearize([0.5], [0.0])
     with pytest.raises(TrimError, match=f"no trim point found.*{said}"):
