@@ -325,7 +325,10 @@ class PhasedProblem:
                 if not made.is_success:
                     break
             else:
-                return made
+                return made._with_message(
+                    f"{made.message}; the first search led to no plan, this one begins at "
+                    f"durations of at least {sum(least):.4g} s in all"
+                )
         tried = ", ".join(f"{sum(least):.4g}" for least in starts)
         message = f"{found.message}; nor was a plan found from longer durations, {tried} s in all"
         return replace(found, message=message)

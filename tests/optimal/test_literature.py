@@ -116,5 +116,8 @@ def test_a_way_that_no_duration_allows_says_which_were_tried():
     plan = short.solve(x0)
     assert plan.status == "infeasible"
     assert plan.message.endswith("nor was a plan found from longer durations, 1, 1.414, 2 s in all")
+    found = PhasedProblem(replace(phase, duration=(0.5, 8.0)), time_weight=1).solve(x0)
+    assert found.is_success
+    assert found.message.endswith("this one begins at durations of at least 8 s in all")
     # Who says where the search begins is taken at his word.
     assert "longer durations" not in short.solve(x0, durations=[1.0]).message
