@@ -842,3 +842,18 @@ def test_the_unit_of_a_cost_does_not_change_its_optimum(makes):
         return plan.cost / unit
 
     assert cost(1e-6) == pytest.approx(cost(1.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+@pytest.mark.parametrize("moving", [1, 2])
+def test_few_sizes_are_no_measure_for_the_states_without_one(makes, moving):
+    """Of eight carts few move; the others, of forces up to 1000 N, would be 100 m off."""
+    system = System(
+        "carts", Rn(8), lambda t, x, u, p: u - x,
+        inputs=[Input(f"force{i}", "N", -1000.0, 1000.0) for i in range(8)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(system, 4, 0.1, Q=1.0, R=1e-3, reference=np.zeros(8))
+    solver = makes(problem)
+    plan = solver.solve([0.04] * moving + [0.0] * (8 - moving)).plan
+    of_plans, of_loops = plan["scales"]
+    assert (of_plans == of_loops).all() == (moving == 1)

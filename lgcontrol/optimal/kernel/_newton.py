@@ -273,8 +273,7 @@ class NewtonKKT:
         ex = self.ex = self.expand(it)
         for which in (1 - self.of, self.of):
             self.other_scales, self.other = np.r_[self.d, self.size], getattr(self, "scale", 1.0)
-            self._measure(it, which)
-            self._scale_cost_and_rows(which)
+            self._set_scales(it, which)
         self._set_metric()
         z = one * self.rate[n:] + np.zeros((self.N, self.m))
         it = it._replace(zl=np.where(low, z, 0.0), zu=np.where(high, z, 0.0))
@@ -332,12 +331,23 @@ class NewtonKKT:
             found = np.maximum(found, total(others @ (found / 2)))
         return found
 
-    def _measure(self, it: PlanIterate, of: int) -> None:
+    def _set_scales(self, it: PlanIterate, of: int) -> None:
+        """Scales of a kind. Those of plans are those of loops where few states have a size.
+
+        Others take the mean of these, whose units are others, and the rules of loops depend on
+        it less.
+        """
+        if not self._measure(it, of) and of == OF_PLANS:
+            of = OF_STEPS
+            self._measure(it, of)
+        self._scale_cost_and_rows(of)
+
+    def _measure(self, it: PlanIterate, of: int) -> bool:
         """Set sizes of error coordinates and controls: numbers of any unit become of size one.
 
         States: how far they are from the reference, from what equalities ask for, and what controls
         change. Controls without limits: what changes states by their sizes, of plans the largest
-        that one asks for.
+        that one asks for. Whether a quarter of the states have one; others take the mean.
         """
         o, ex, n, N, model = self.o, self.ex, self.n, self.N, self.model
         away = [model.error(x, r) for x, r in zip(it.x, self.setting.x_ref, strict=True)]
@@ -383,6 +393,7 @@ class NewtonKKT:
         mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0
         sizes = self._known_sizes(sizes, mean)
         self.size = self._counted(sizes) if of == OF_STEPS else sizes
+        return bool(4 * np.count_nonzero((size > 0) & np.isfinite(size)) >= n)
 
     def _set_metric(self) -> None:
         """Reciprocals of the sizes, and their squares."""

@@ -1562,8 +1562,9 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
 
 /* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
  * how far they are from the reference, from what equalities ask for, and what controls change.
- * Controls without limits: what changes states by their sizes, of plans the largest that one asks for. */
-static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
+ * Controls without limits: what changes states by their sizes, of plans the largest that one asks for.
+ * Whether a quarter of the states have one; the others take the mean of all sizes. */
+static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
   double *size = s->size, others[nv + 1], with[nx];
@@ -1630,6 +1631,8 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     if (integrates && size[i] < o->push * first && of == LG_OF_PLANS) size[i] = first;
   }
   double logs = 0, count = 0;
+  int64_t known = 0;
+  for (int64_t i = 0; i < nx; i++) known += known_size(size[i], 0) > 0;
   for (int64_t i = 0; i < nz; i++)
     if (size[i] > 0 && size[i] < INFINITY) logs += log(size[i]), count++;
   const double mean = count > 0 ? exp(logs / count) : 1;
@@ -1637,6 +1640,7 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     size[i] = known_size(size[i], mean);
     if (of == LG_OF_STEPS) size[i] = counted(o, size[i]);
   }
+  return 4 * known >= nx;
 }
 
 /* Reciprocals of the sizes. */
@@ -1706,9 +1710,11 @@ static double scale_of_row(const lg_model *m, const lg_task *q, const lg_state *
   return size > 0 ? aim / size : 1;
 }
 
+/* Scales of a kind. Those of plans are those of loops where few states have a size: others take the mean of
+ * these, whose units are others, and the rules of loops depend on it less. */
 static void set_scales(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
-  measure(m, q, s, o, of);
+  if (!measure(m, q, s, o, of) && of == LG_OF_PLANS) measure(m, q, s, o, of = LG_OF_STEPS);
   s->scale = s->mem->scale = scale_of_cost(m, q, s, o, of);
   for (int64_t r = 0; r < m->nr; r++) s->d[r] = scale_of_row(m, q, s, o, of, r);
 }
