@@ -198,7 +198,10 @@ def _gains(
         cross = B[k].T @ P @ A[k] + H[k, n:, :n]
         if not (np.isfinite(own).all() and np.isfinite(cross).all()):
             break  # the reference is where the model is singular: no feedback before it
-        gains[k] = np.linalg.solve(own, cross)
+        try:
+            gains[k] = np.linalg.solve(own, cross)
+        except np.linalg.LinAlgError:
+            break  # inputs that neither cost anything nor move anything: no feedback before it
         P = H[k, :n, :n] + A[k].T @ P @ A[k] - gains[k].T @ cross
         P = (P + P.T) / 2
     return gains

@@ -857,3 +857,17 @@ def test_few_sizes_are_no_measure_for_the_states_without_one(makes, moving):
     plan = solver.solve([0.04] * moving + [0.0] * (8 - moving)).plan
     of_plans, of_loops = plan["scales"]
     assert (of_plans == of_loops).all() == (moving == 1)
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_distances_by_rounding_are_no_sizes(makes):
+    """A goal that a residual alone knows: states are off their reference by 1e-12 at first."""
+    system = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "N", -1, 1)])
+    there = Residual(lambda t, x, u, p: x[0] - 1.0, 0.0, terminal=100.0, name="there")
+    problem = OptimalControlProblem(
+        system, 20, 0.1, Q=0.1, R=0.1, reference=np.zeros(2), residuals=[there],
+        bounds=[Bound("x1", -0.8, 0.8)],
+    )  # fmt: skip
+    found = makes(problem).solve([1e-12, -1e-12])
+    assert found.is_success and len(found.iterations) <= 20
+    assert (found.plan["scales"][:, 1:3] > 0.01).all()

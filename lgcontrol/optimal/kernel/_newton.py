@@ -372,8 +372,8 @@ class NewtonKKT:
         ratio = ratio if 0 < ratio < np.inf else 1.0
         controls = np.where(free, ratio, controls)
         # States next to the reference are moved all the same.
-        moved = np.maximum(size, o.relax * self._responses(controls, of, turns=0))
-        size = np.where((size > 0) & (of == OF_PLANS), moved, size)
+        moved = np.sqrt(o.relax) * self._responses(controls, of, turns=0)
+        size = np.where(size > moved, size, 0.0)
         # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)
         rises = np.minimum(controls, up * o.boundary)
