@@ -372,7 +372,7 @@ class NewtonKKT:
         ratio = ratio if 0 < ratio < np.inf else 1.0
         controls = np.where(free, ratio, controls)
         # States next to the reference are moved all the same.
-        moved = np.sqrt(o.relax) * self._responses(controls, of, turns=0)
+        moved = o.relax * self._responses(controls, of, turns=0)
         size = np.where(size > moved, size, 0.0)
         # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)

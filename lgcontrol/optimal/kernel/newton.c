@@ -1604,7 +1604,7 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     if (others[j] > 0) size[nx + j] = ratio;
   respond(m, q, s, size + nx, 0, of, with); /* states next to the reference are moved all the same */
   for (int64_t i = 0; i < nx; i++)
-    if (!(size[i] > sqrt(o->relax) * with[i])) size[i] = 0;
+    if (!(size[i] > o->relax * with[i])) size[i] = 0;
   /* what changes of these sizes change, beyond the first order, too: a cost that is a state */
   copy(s->trial.x, s->now.x, (N + 1) * m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
