@@ -69,7 +69,7 @@ class PhaseBounds:
         return made
 
     def _sides_at_end(self) -> list[TriedSide]:
-        """What is kept at the end of the phase."""
+        """One-sided rows of all bounds that hold at the end of the phase."""
         end = int(self.flat.starts[self.i + 1])
         return [side for one in self.placed if end in one.nodes for side in one.tried(end)]
 

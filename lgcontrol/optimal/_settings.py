@@ -289,5 +289,5 @@ DEFAULT = Settings()
 
 
 def told(settings: Settings, size: Any) -> Any:
-    """The size that tolerances go by: the problem's unit, or what is left of it for far sizes."""
+    """Unit of a tolerance: a size below 1, one up to 1000, a thousandth of a size above."""
     return size / np.clip(size, 1, 1 / settings.slope_least)

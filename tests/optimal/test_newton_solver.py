@@ -22,8 +22,7 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._guess import STARTS, make_guess
 from lgcontrol.optimal._settings import DEFAULT, Settings
 from lgcontrol.optimal._stage_model import StageModel
-from lgcontrol.optimal.kernel._memory import OF_STEPS, WARM
-from lgcontrol.optimal.kernel._table import LOG
+from lgcontrol.optimal.kernel._table import LOG, OF_STEPS, WARM
 from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum

@@ -23,9 +23,13 @@ from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._interpreter import Interpreted
-from lgcontrol.optimal.kernel._memory import ELASTIC, FRESH, STATUS
-from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
+from lgcontrol.optimal.kernel._memory import STATUS
+from lgcontrol.optimal.kernel._newton import NewtonKKT
 from lgcontrol.optimal.kernel._table import (
+    CONVERGED,
+    ELASTIC,
+    FRESH,
+    INFEASIBLE,
     LOG,
     MODEL,
     TASK,

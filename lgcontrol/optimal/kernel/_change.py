@@ -14,9 +14,9 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, fill_stages
 from ._change_functions import change_functions
 from ._library import Stages, load_functions, load_kernel
-from ._memory import CONVERGED, NOT_FINITE, KernelMemory
+from ._memory import KernelMemory
 from ._newton import riccati_back, riccati_factor
-from ._table import Change
+from ._table import CONVERGED, NOT_FINITE, Change
 
 
 class ChangeSearch(NamedTuple):

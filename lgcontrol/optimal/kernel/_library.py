@@ -393,7 +393,7 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     )
 
 
-# Results of a stage with second derivatives, of which W is added to the Hessian H.
+# Results of a stage with second derivatives: W is added to the Hessian H.
 BOTH = ("cost",), ("gap",), ("rows",), ("F",), ("g",), ("H", "W"), ("G",), ("bend",)
 
 

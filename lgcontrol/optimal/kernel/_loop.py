@@ -19,9 +19,9 @@ from .._settings import Settings
 from .._solution import OptimalSolution
 from .._transcription import Nodes
 from ._library import load_functions
-from ._memory import INFEASIBLE, NOT_FINITE, STATUS, KernelMemory
+from ._memory import STATUS, KernelMemory
 from ._results import KernelRun
-from ._table import LOOP, WATCH, Loop
+from ._table import INFEASIBLE, LOOP, NOT_FINITE, WATCH, Loop
 
 MOST = 1000  # iterations that a log holds
 TOLERANCE = 1e-6  # of a new plan

@@ -18,11 +18,8 @@ from .._solutions import plan_layout
 from .._stage_model import StageModel
 from .._transcription import Setting
 from ._library import Stages, load_sweeps, needed_kernel, numbers_of, sizes_of
-from ._table import LOG, Model, Task
+from ._table import LOG, OF_PLANS, Model, Task
 
-CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
-FRESH, RESUME, ELASTIC, WARM = range(4)
-OF_PLANS, OF_STEPS = range(2)
 STATUS = (SolveStatus.CONVERGED, SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED,
           SolveStatus.FAILED, SolveStatus.INFEASIBLE)  # fmt: skip
 

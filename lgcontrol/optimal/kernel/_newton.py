@@ -18,10 +18,16 @@ import numpy as np
 from .._settings import Settings, told
 from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting, Values
+from ._table import (
+    CONVERGED,
+    INFEASIBLE,
+    ITERATIONS,
+    NOT_FINITE,
+    OF_PLANS,
+    OF_STEPS,
+    STALLED,
+)
 
-CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
-# Scales of solves for a plan, which units do not change; those of loops.
-OF_PLANS, OF_STEPS = range(2)
 MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
 ROUNDING = float(np.finfo(float).eps)  # a unit in the last place
 

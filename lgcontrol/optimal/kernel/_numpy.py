@@ -15,7 +15,7 @@ from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import Stages, places_of
-from ._memory import WARM, KernelMemory, layout_of
+from ._memory import KernelMemory, layout_of
 from ._newton import (
     CONVERGED,
     INFEASIBLE,
@@ -27,7 +27,7 @@ from ._newton import (
     NewtonKKT,
     PlanIterate,
 )  # fmt: skip
-from ._table import LOG, WATCH
+from ._table import LOG, WARM, WATCH
 
 # Numbers that steps go on with, as `lg_memory` begins: these, then five whole numbers.
 NUMBERS = ("mu", "outer_mu", "penalty", "scale", "dw_last", "dw", "alpha", "error_before",

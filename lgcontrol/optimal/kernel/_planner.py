@@ -44,20 +44,11 @@ from ._library import (
     load_stages,
 )
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
-from ._memory import (
-    CONVERGED,
-    FRESH,
-    ITERATIONS,
-    NOT_FINITE,
-    OF_PLANS,
-    OF_STEPS,
-    STALLED,
-    WARM,
-    KernelMemory,
-)
+from ._memory import KernelMemory
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, KernelRun
 from ._several import best_of, solved_side_by_side
+from ._table import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, OF_PLANS, OF_STEPS, STALLED, WARM
 from ._watch import Watch
 
 MOST = 1000  # iterations that a log holds
@@ -623,10 +614,8 @@ class InteriorPointSolver:
         other = copy.copy(self)
         other._model = copy.copy(self.model)
         other._model.transcription = copy.copy(self.transcription)
-        other._given, other._results = (
-            copy.copy(self._given),
-            KernelResults(other._model, self.settings),
-        )
+        other._given = copy.copy(self._given)
+        other._results = KernelResults(other._model, self.settings)
         other.plan, other._memory = None, None
         other._stages, other.is_prepared = self._stages, self.is_prepared  # copies forget them
         return other

@@ -27,7 +27,8 @@ from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
-from ._memory import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, STATUS
+from ._memory import STATUS
+from ._table import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED
 
 # Violation of a hard constraint that still counts as kept, in real-time steps.
 KEPT = 1e-6

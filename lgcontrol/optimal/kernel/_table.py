@@ -9,6 +9,12 @@ from typing import NamedTuple
 from .._reference import SAME_NODE, SAME_NODE_ROUNDINGS
 from .._settings import Settings
 
+# Numbers of the kernel's enumerations, in `newton.h`: how a solve ended; how it begins; the scales
+# of solves for a plan, which units do not change, and those of loops.
+CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
+FRESH, RESUME, ELASTIC, WARM = range(4)
+OF_PLANS, OF_STEPS = range(2)
+
 # Asked after every iteration, with a row of the log, whether a solve ends.
 WATCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double))
 
