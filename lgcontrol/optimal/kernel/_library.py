@@ -37,10 +37,15 @@ from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
 # Read once: libraries of one process are of one text, even where the files change meanwhile.
-SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP, CHANGE = (
+SHARED_TEXT, SWEEP, START, BIAS, LOOP, CHANGE, *_INTERIOR_POINT = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("newton.h", "sweep.c", "newton.c", "start.c", "bias.c", "loop.c", "change.c")
-)
+    for name in (
+        "newton.h", "sweep.c", "start.c", "bias.c", "loop.c", "change.c",
+        "memory.c", "stages.c", "optimality.c", "step.c", "filter.c", "elastic.c",
+        "line_search.c", "scales.c", "solve.c", "real_time.c",
+    )
+)  # fmt: skip
+NEWTON = "".join(_INTERIOR_POINT)
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = (

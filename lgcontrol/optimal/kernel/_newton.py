@@ -1,4 +1,4 @@
-"""The planning kernel's algorithm in NumPy: one solve, one step; the tests' oracle for `newton.c`.
+"""The planning kernel's algorithm in NumPy: one solve, one step; the tests' oracle for the C.
 
 Primal-dual interior point with a filter line search on the stages of a problem. Rows of a problem
 are limited by one-sided constraints ``h = d σ (row − limit) ≤ 0`` with slack s, multiplier z and,

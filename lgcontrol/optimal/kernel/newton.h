@@ -15,6 +15,14 @@
 #else
 #define LG_UNROLL
 #endif
+/* What runs once a stage or trial is worth more of gcc's time: from LG_OFTEN on, until LG_SELDOM. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LG_OFTEN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3\")")
+#define LG_SELDOM _Pragma("GCC pop_options")
+#else
+#define LG_OFTEN
+#define LG_SELDOM
+#endif
 #define LG_INLINE static inline __attribute__((always_inline))
 #if LG_W > 1
 typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
