@@ -15,7 +15,7 @@ from .._transcription import Nodes, Setting, fill_stages
 from ._change_functions import change_functions
 from ._library import Stages, load_functions, load_kernel
 from ._memory import KernelMemory
-from ._newton import riccati_back, riccati_factor
+from ._sweep import riccati_back, riccati_factor
 from ._table import CONVERGED, NOT_FINITE, Change
 
 

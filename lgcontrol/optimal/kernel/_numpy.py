@@ -14,20 +14,22 @@ from .._guess import STARTS, best_start, later_grid, moved_on, steps_between
 from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
+from ._barrier import PlanIterate
 from ._library import Stages, places_of
 from ._memory import KernelMemory, layout_of
-from ._newton import (
+from ._newton import NewtonKKT
+from ._table import (
     CONVERGED,
     INFEASIBLE,
     ITERATIONS,
+    LOG,
     NOT_FINITE,
     OF_PLANS,
     OF_STEPS,
     STALLED,
-    NewtonKKT,
-    PlanIterate,
-)  # fmt: skip
-from ._table import LOG, WARM, WATCH
+    WARM,
+    WATCH,
+)
 
 # Numbers that steps go on with, as `lg_memory` begins: these, then five whole numbers.
 NUMBERS = ("mu", "outer_mu", "penalty", "scale", "dw_last", "dw", "alpha", "error_before",
