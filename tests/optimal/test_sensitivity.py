@@ -197,7 +197,7 @@ def test_the_adjoint_is_that_of_the_forward_derivative(name):
 
 
 @pytest.mark.parametrize("name", ["torque", "soft rate", "rest at the end", "free start"])
-def test_the_kernel_finds_what_numpy_finds(name):
+def test_the_kernel_finds_what_a_sparse_factorization_finds(name):
     problem, x0 = PROBLEMS[name]
     slopes = problem.solve(x0).sensitivities()
     fast = slopes._changes
@@ -207,7 +207,7 @@ def test_the_kernel_finds_what_numpy_finds(name):
     along, same = (one.forward(slopes._at, tuple(given[:4]), *given[4:7]) for one in (fast, plain))
     of = rng.normal(size=along.x.shape), rng.normal(size=along.u.shape)
     against, also = (one.adjoint(slopes._at, *of) for one in (fast, plain))
-    assert along.rounds == same.rounds <= 3
+    assert along.rounds <= 3
     for one, other in ((along, same), (against, also)):
         parts = (*one[:8], *one.data), (*other[:8], *other.data)
         for have, want in zip(*parts, strict=True):

@@ -1,12 +1,14 @@
-"""Changes of solutions to first order: the kernel's, and the same in NumPy."""
+"""Changes of solutions to first order: by the kernel, and without one by a sparse factorization."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from ...codegen._internal import Beside
 from .._settings import Settings
@@ -15,7 +17,6 @@ from .._transcription import Nodes, Setting, fill_stages
 from ._change_functions import change_functions
 from ._library import Stages, load_functions, load_kernel
 from ._memory import KernelMemory
-from ._sweep import riccati_back, riccati_factor
 from ._table import CONVERGED, NOT_FINITE, Change
 
 
@@ -222,28 +223,10 @@ class ChangeSolver:
         self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray,
         is_adjoint: bool,
     ) -> tuple[np.ndarray, float, int, bool]:  # fmt: skip
-        model, nodes, setting, n, N = self.model, at.nodes, at.setting, self.n, self.N
-        ex = model.expand(nodes, setting)
-        size = at.scales[self.nr :]
+        model, n, N = self.model, self.n, self.N
+        ex, size = model.expand(at.nodes, at.setting), at.scales[self.nr :]
         held, fixed = at.hold == HELD, at.fix.astype(bool)
         exceeded = np.where(at.hold == EXCEEDED, at.weight, 0.0)
-        H, H_end = ex.H, ex.H_end
-        if model.curvature is not None:
-            along, end = model.hessians(nodes, setting, at.lam, at.price, ex)
-            H, H_end = H + along, H_end + end
-        H, H_end = (H + H.transpose(0, 2, 1)) / 2, (H_end + H_end.T) / 2
-        if len(model.free):
-            H[0, :n, :n] += at.arrival
-        W = np.where(at.hold != FREE, at.weight, 0.0)
-        box = np.where(fixed, SEARCH.wall / (at.scale * size[n:] ** 2), 0.0)
-        factors, dw, o = None, 0.0, self.settings
-        while factors is None:
-            factors = riccati_factor(ex, 1 / size**2, model.free, H, H_end, W, box, dw)
-            if factors is not None:
-                break
-            dw = o.regularization_grow_first * dw if dw else o.regularization_first / at.scale
-            if not dw < o.regularization_most:
-                return np.zeros(len(changes)), np.inf, 0, False
         weights = [
             np.tile(at.scale * size[:n], (N + 1, 1)), np.where(fixed, 0.0, at.scale * size[n:]),
             np.tile(1 / size[:n], (N, 1)), np.where(held, at.scales[: self.nr], 0.0),
@@ -278,46 +261,46 @@ class ChangeSolver:
             parts = stat, own[:, n:], found.gap - x[1:], rows
             return np.concatenate([part.ravel() for part in parts]), cost
 
-        def presolve(residual: np.ndarray) -> np.ndarray:
-            ((x, u, lam, nu),) = zip(*self._split(residual[None], self.shapes), strict=True)
-            by = np.where(held, at.weight * nu, 0.0)
-            g = -np.hstack([x[:-1], np.where(fixed, 0.0, u)])
-            g -= np.einsum("krz,kr->kz", ex.G, by[:-1])
-            eps, du, d_lam = riccati_back(
-                factors, model.free, g, -x[-1] - ex.G_end.T @ by[-1], -lam
-            )
-            rows = np.einsum("krz,kz->kr", ex.G, np.hstack([eps[:-1], du]))
-            rows = np.concatenate([rows, (ex.G_end @ eps[-1])[None]])
-            parts = eps, np.where(fixed, 0.0, du), d_lam, np.where(held, at.weight * (rows - nu), 0)
-            return np.concatenate([part.ravel() for part in parts])
-
-        costs, worst, taken = np.zeros(len(changes)), 0.0, 0
+        unknown = np.flatnonzero(w)  # and the equations; others have given values
+        try:
+            solve = scipy.sparse.linalg.splu(
+                self._matrix(lambda way: conditions(way, None)[0], unknown)
+            ).solve
+        except RuntimeError:  # it is singular
+            return np.zeros(len(changes)), np.inf, 0, False
+        costs, worst = np.zeros(len(changes)), 0.0
         for d, (y, rest) in enumerate(zip(changes, left, strict=True)):
-            image, costs[d] = conditions(y, None if is_adjoint else data[d])
-            rest -= image
-            first = length = np.sqrt((w * rest) @ rest)
-            known: list[tuple[Any, Any, Any]] = []
-            while len(known) < min(SEARCH.rounds, len(y)) and length > SEARCH.goal * first:
-                step = presolve(rest)
-                image, cost = conditions(step, None)
-                for s, i, c in known:
-                    by = (w * image) @ i
-                    image, step, cost = image - by * i, step - by * s, cost - by * c
-                scale = float(np.sqrt((w * image) @ image))
-                if not (scale > 0 and np.isfinite(scale)):
-                    break
-                known.append((step / scale, image / scale, cost / scale))
-                step, image, cost = known[-1]
-                by = (w * rest) @ image
-                y += by * step
-                rest -= by * image
-                costs[d] += by * cost
-                length = np.sqrt((w * rest) @ rest)
-                taken += 1
+            way, wanted = None if is_adjoint else data[d], rest.copy()
+            rest -= conditions(y, way)[0]
+            first = np.sqrt((w * rest) @ rest)
+            y[unknown] += solve(rest[unknown])
+            image, costs[d] = conditions(y, way)
+            rest[:] = wanted - image
+            length = np.sqrt((w * rest) @ rest)
             worst = max(worst, length / first if first > 0 else 0.0)
             if is_adjoint:
                 data[d] = self._against(at, calls, y, rest, exceeded)
-        return costs, worst, taken, bool(worst <= SEARCH.accepted)
+        return costs, worst, 1, bool(worst <= SEARCH.accepted)
+
+    def _matrix(self, image: Callable[[np.ndarray], np.ndarray], unknown: np.ndarray) -> Any:
+        """That of a linear map between columns, by its images of every third node together.
+
+        Numbers of a node change equations of its own and of those next to it alone.
+        """
+        kinds = [np.indices(shape).reshape(2, -1) for shape in self.shapes]
+        firsts = np.cumsum([0, *(shape[1] for shape in self.shapes)])
+        node = np.concatenate([k for k, _ in kinds])[unknown]
+        place = np.concatenate([j + i for (_, j), i in zip(kinds, firsts, strict=False)])[unknown]
+        number = np.full((self.N + 3, firsts[-1]), -1)  # a node more at both ends
+        number[node + 1, place] = np.arange(len(unknown))
+        matrix = scipy.sparse.csc_array((len(unknown),) * 2)
+        for third, j in np.ndindex(3, int(firsts[-1])):
+            way = np.zeros(self._size(self.shapes))
+            way[unknown[(node % 3 == third) & (place == j)]] = 1.0
+            found, column = image(way)[unknown], number[node + (third - node + 1) % 3, j]
+            (on,) = ((column >= 0) & (found != 0)).nonzero()
+            matrix += scipy.sparse.csc_array((found[on], (on, column[on])), shape=matrix.shape)
+        return matrix
 
     def _calls(self, at: Optimum) -> dict[str, Any]:
         """Functions of all stages and of the end, at a solution."""
