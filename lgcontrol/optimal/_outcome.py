@@ -225,8 +225,8 @@ def diverged(defect: float, x0: np.ndarray, x_ref: np.ndarray) -> str:
     if defect * np.sqrt(np.finfo(float).eps) <= size:
         return ""
     return (
-        f"the plan has diverged, a step ends off the next state by {defect:.2g}: shorten dt, or "
-        "allow more iterations in RealTime; the next call begins anew"
+        f"the plan has diverged, a step ends off the next state by {defect:.2g}: shorten dt, "
+        "give more substeps, or allow more iterations in RealTime; the next call begins anew"
     )
 
 

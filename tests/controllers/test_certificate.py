@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
 from lgcontrol.systems import Input, System
@@ -20,3 +20,52 @@ def test_a_plan_after_a_certificate_says_of_itself_what_it_is():
     assert mpc.info.status == "infeasible"
     assert mpc.state.number("certified") > 0
     assert mpc.state.number("is_elastic") == 0
+
+
+def _cubic(**options):
+    """A state that a force holds within ±1, and that falls from afar faster than steps follow."""
+    force = Input("force", "N", -1, 1)
+    system = System("cubic", Rn(1, ("x",)), lambda t, x, u, p: u - x**3, inputs=[force])
+    bounds = [Bound("x", -1.0, 1.0)]
+    return MPC(system, 10, 0.1, method="rk4", substeps=1, reference=[0.0], bounds=bounds, **options)
+
+
+def _behind(x, u, dt=0.1):
+    """Where the motion of the same system is after a step, of 10,000 small ones."""
+    for _ in range(10_000):
+        x += dt / 10_000 * (u - x**3)
+    return x
+
+
+@pytest.mark.compiled
+def test_a_start_that_no_input_of_a_step_brings_back_is_infeasible_in_one_iteration():
+    mpc = _cubic(real_time=RealTime(most_iterations=1))
+    mpc(0.0, [0.5])
+    assert mpc.info.status == "ok"
+    mpc(0.1, [2.0])
+    assert _behind(2.0, -1.0) > 1.0
+    assert mpc.info.status == "infeasible" and mpc.info.iterations == 1
+    assert "no input of the first step brings the start within" in mpc.info.message
+    mpc(0.2, [1.05])  # which an input does bring back: nothing says that there is no plan
+    assert _behind(1.05, -1.0) < 1.0
+    assert mpc.info.status != "infeasible"
+
+
+@pytest.mark.compiled
+def test_a_diverged_plan_leaves_the_input_of_least_excess():
+    """At x = 10 a step of RK4 leads to 1e26, the motion to 2.2."""
+    mpc = _cubic()
+    assert _behind(10.0, -1.0) > 1.0
+    assert mpc(0.0, [10.0]) == pytest.approx([-1.0])
+    assert mpc.info.status == "infeasible" and mpc.info.defect > 1e20
+    assert "diverged" in mpc.info.message and "x by 9" in mpc.info.message
+    mpc(0.1, [0.5])
+    assert mpc.info.status == "ok" and mpc.info.restart == "failed"
+
+
+@pytest.mark.compiled
+def test_the_prediction_over_a_delay_follows_the_motion():
+    """With steps of the plan it would begin at 1e26."""
+    mpc = _cubic(delay=0.1)
+    mpc(0.0, [10.0])
+    assert mpc.plan.x[0] == pytest.approx([_behind(10.0, 0.0)], abs=0.1)

@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen._internal import check_shape
 from ...groups._internal import ELEMENT_ROUNDING
 from .._guess import STARTS, starts_of
-from .._outcome import SolveStatus, diverged
+from .._outcome import SolveStatus, diverged, start_violations
 from .._plan import GAINS, NODES, Plan
 from .._reference import TIME_ROUNDING, depends_on_time, moves
 from .._settings import Settings
@@ -37,6 +37,7 @@ CROWDED = (
     "calls come so much faster than the period that the queue of inputs on their way is full: "
     "make the MPC with the period of its calls, real_time=RealTime(period=…)"
 )
+BEYOND = "no input of the first step brings the start within its hard bounds"
 _CAUSES = ("", "first", "failed", "jump")
 
 
@@ -413,7 +414,12 @@ class KernelLoop:
         if self.struct.status == HELD:
             return "the state predicted when the answer takes effect, or the plan, is not finite"
         found = self.solution()
-        return diverged(self.struct.defect, found.x[0], found.reference.x[0]) or found.message
+        told = diverged(self.struct.defect, found.x[0], found.reference.x[0])
+        if not self.struct.beyond:
+            return told or found.message
+        rows = self.solver.model.transcription.rows
+        start = start_violations(rows, self.memory.arrays["rows"][0], TOLERANCE)
+        return "; ".join(filter(None, [BEYOND, told, start if told else found.message]))
 
     @property
     def is_current(self) -> bool:

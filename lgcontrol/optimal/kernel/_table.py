@@ -211,6 +211,7 @@ size iterations how many were taken
 size crowded whether more answers are on their way than the queue holds
 size ended how the kernel ended
 size stepped whether the plan is of steps, not of a solve
+size beyond whether the start exceeds hard rows by more than a step can undo
 number own_cost of the plan without penalties
 number cost of the plan with them
 number violation largest violation of a hard row

@@ -155,23 +155,60 @@ static void put_beside(const lg_model *m, const lg_task *q, const lg_loop *c, do
   }
 }
 
-/* Steps of a state from one time to another under inputs of the model. */
-static void go(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c, double from, double end,
-               const double *u, double *x)
+/* A step in so many parts. */
+static void in_parts(const lg_model *m, const lg_task *q, lg_state *s, double t, const double *x,
+                     const double *u, double h, int64_t parts, double *after)
+{
+  double from[m->nq];
+  const double part = h / (double)parts;
+  copy(after, x, m->nq);
+  for (int64_t j = 0; j < parts; j++) {
+    copy(from, after, m->nq);
+    one_step(m, q, s, t + (double)j * part, from, u, part, after);
+  }
+}
+
+enum { LG_MOST_PARTS = 64 };
+
+/* A step in the fewest parts, 1, 2, 4 and so on, which twice as many follow: they end no further off
+ * than what is far, in sizes. Returns their number, 0 where even the most do not follow their motion. */
+static int64_t resolved_step(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
+                             double t, const double *x, const double *u, double h, double *after)
+{
+  double finer[m->nq], e[m->nx];
+  in_parts(m, q, s, t, x, u, h, 1, after);
+  for (int64_t parts = 1; parts <= LG_MOST_PARTS; parts *= 2) {
+    int is_near = 1;
+    if (m->discrete) return 1;
+    in_parts(m, q, s, t, x, u, h, 2 * parts, finer);
+    errors(m, 1, finer, after, e, s->scratch);
+    for (int64_t i = 0; i < m->nx; i++)
+      is_near = is_near && fabs(e[i]) <= o->real_time_far * (s->size[i] > 0 ? s->size[i] : 1);
+    if (is_near) return parts;
+    copy(after, finer, m->nq);
+  }
+  return 0;
+}
+
+/* Steps of a state from one time to another under inputs of the model; with settings, in parts that
+ * follow the motion. */
+static void go(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, const lg_loop *c,
+               double from, double end, const double *u, double *x)
 {
   double after[m->nq];
   const double steps = (end - from) / q->dt;
   const double parts = m->discrete ? nearbyint(steps) : ceil(steps - c->early);
   const double h = m->discrete ? q->dt : (end - from) / parts;
   for (double j = 0; j < parts; j++) {
-    one_step(m, q, s, from + j * h, x, u, h, after);
+    if (o) resolved_step(m, q, s, o, from + j * h, x, u, h, after);
+    else one_step(m, q, s, from + j * h, x, u, h, after);
     copy(x, after, m->nq);
   }
 }
 
 /* The same under controls that move to the answers: each way in one piece, and then the rest. */
-static void ramp_on(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c, double from,
-                    double end, const double *push, double *u, double *x)
+static void ramp_on(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, const lg_loop *c,
+                    double from, double end, const double *push, double *u, double *x)
 {
   const int64_t queued = (int64_t)c->state[LG_QUEUED], n = measured(m, c);
   const double *const times = queue_times(m, c);
@@ -187,7 +224,7 @@ static void ramp_on(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c
         x[n + i] = push ? v + push[own_control(m, c, i)] : v;
         u[m->controls[i]] = (position(m, c, stop, i) - v) / (stop - now);
       }
-      go(m, q, s, c, now, stop, u, x);
+      go(m, q, s, o, c, now, stop, u, x);
       now = stop;
     }
   }
@@ -196,8 +233,8 @@ static void ramp_on(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c
 
 /* Move a state on from one time to another under the answers that are on their way, before the first
  * under nominal inputs, and a push; 0 if it is not finite. */
-static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, double end,
-                  const double *push, double *x)
+static int run_on(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c, double from,
+                  double end, const double *push, double *x)
 {
   lg_state own, *s = &own;
   double now = from, u[m->nu], v[m->nu], acting[m->nv];
@@ -212,7 +249,7 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
   for (int64_t j = has_rates ? m->nv : 0; j < own_inputs(m); j++)
     if (push) v[j] = u[j] + push[own_place(c, j)];
   if (c->ramps) {
-    ramp_on(m, q, s, c, from, end, push, v, x);
+    ramp_on(m, q, s, o, c, from, end, push, v, x);
     return all_finite(x, m->nq);
   }
   const int64_t queued = (int64_t)c->state[LG_QUEUED];
@@ -223,7 +260,7 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
         const double all = push ? acting[i] + push[own_control(m, c, i)] : acting[i];
         *(has_rates ? x + n + i : v + m->controls[i]) = all;
       }
-      go(m, q, s, c, now, next, v, x);
+      go(m, q, s, o, c, now, next, v, x);
     }
     now = next;
     if (k < queued) copy(acting, queue_inputs(m, c) + k * m->nv, m->nv);
@@ -243,12 +280,12 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
   const double h = c->bias_numbers[LG_DIFFERENCE];
   if (*b.has_seen == 0 || !(t > *b.seen_t + c->early)) return;
   copy(guess, b.seen_x, nq);
-  int fine = run_on(m, q, c, *b.seen_t, t, b.inputs, guess);
+  int fine = run_on(m, q, 0, c, *b.seen_t, t, b.inputs, guess);
   for (int64_t j = 0; j < n; j++)
     for (int side = 0; side < 2; side++) {
       copy(push, b.inputs, own_inputs(m)), copy(moved, b.seen_x, nq);
       push[c->bias_places[j]] += side ? -h : h;
-      fine = run_on(m, q, c, *b.seen_t, t, push, moved) && fine;
+      fine = run_on(m, q, 0, c, *b.seen_t, t, push, moved) && fine;
       errors(m, 1, moved, guess, away, q->work);
       for (int64_t i = 0; i < nx; i++)
         G[i + j * nx] = side ? (G[i + j * nx] - away[i]) / (2 * h) : away[i];

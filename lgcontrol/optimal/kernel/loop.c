@@ -4,6 +4,7 @@
 /* What a call answers with; nothing has changed after the last. */
 enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD, LG_ODD };
 enum { LG_GOES_ON, LG_FIRST, LG_FAILED, LG_JUMPED };
+enum { LG_MOST_ROUNDS = 8 };
 
 typedef struct {
   double own, cost, off, worst, defect; /* cost and that with penalties, hard rows exceeded in all and
@@ -164,21 +165,103 @@ static int is_resolved(const lg_model *m, lg_task *q)
   return 1;
 }
 
+/* By how much a hard row is exceeded at the second node, at controls of the first two, behind a step in
+ * so many parts. */
+static double excess_behind(const lg_model *m, const lg_task *q, lg_state *s, int64_t j, int64_t parts,
+                            const double *u)
+{
+  double x[m->nq], rows[m->nr + 1], cost;
+  in_parts(m, q, s, q->t[0], q->x0, u, q->steps[0], parts, x);
+  const double *in[] = {q->t + 1, x, u + m->nu, q->x_ref + m->nq, q->u_ref + m->nu, q->p,
+                        q->w + m->weights, q->steps + 1};
+  double *const out[] = {&cost, rows};
+  call(&m->costs, 1, in, out, s->scratch);
+  const double h = m->sign[j] * (rows[m->row[j]] - q->limit[j]);
+  return isnan(h) ? INFINITY : h;
+}
+
+/* Least such excess, from `u` on, which becomes the controls there: one control after the other goes to
+ * that of its limits at which it is less. -1 unless it rises from there on, also next to the limits:
+ * less may be in between. */
+static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, int64_t j, int64_t parts,
+                           double *u)
+{
+  static const double shares[] = {0, 0.01, 0.25, 0.5, 0.75, 0.99, 1};
+  enum { LAST = 6 };
+  double h[LAST + 1], least = INFINITY;
+  int moves = 1, rises = 1;
+  for (int round = 0; moves && round < LG_MOST_ROUNDS; round++) {
+    moves = 0, rises = 1;
+    for (int64_t i = 0; i < 2 * m->nv; i++) {
+      double *const own = u + i / m->nv * m->nu + m->controls[i % m->nv], was = *own;
+      const double low = q->lower[i % m->nv], high = q->upper[i % m->nv];
+      if (!isfinite(high - low)) return -1;
+      for (int l = 0; l <= LAST; l++) {
+        *own = low + shares[l] * (high - low);
+        h[l] = excess_behind(m, q, s, j, parts, u);
+      }
+      const int is_low = h[0] < h[LAST];
+      for (int l = 1; l <= LAST; l++) rises = rises && (is_low ? h[l] >= h[l - 1] : h[l] <= h[l - 1]);
+      least = smaller(h[0], h[LAST]);
+      *own = h[0] == h[LAST] ? was : is_low ? low : high;
+      moves = moves || *own != was;
+    }
+  }
+  return rises && !moves ? least : -1;
+}
+
+/* Whether the start exceeds a hard row so much that the second node does, too, whatever controls do.
+ * Then there is no plan, and controls of least excess, of the row that is exceeded most, are in `u`. If
+ * the step of the plan does not follow its motion, shorter ones say so, and that the step exceeds some
+ * row there is enough. */
+static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double *u)
+{
+  lg_state own, *s = &own;
+  double x[m->nq], rows[m->nr + 1], cost, found[2 * m->nu], worst = o->acceptable;
+  if (q->horizon < 2 || m->nf > 0 || m->ns == 0) return 0;
+  open_task(m, q, s);
+  copy(found, q->u_ref, 2 * m->nu);
+  for (int64_t i = 0; i < 2 * m->nv; i++) {
+    double *const v = found + i / m->nv * m->nu + m->controls[i % m->nv];
+    *v = clip(*v, q->lower[i % m->nv], q->upper[i % m->nv]);
+  }
+  const int64_t parts = resolved_step(m, q, s, o, q->t[0], q->x0, found, q->steps[0], x);
+  const double *in[] = {q->t, q->x0, found, q->x_ref, q->u_ref, q->p, q->w, q->steps};
+  double *const out[] = {&cost, rows};
+  call(&m->costs, 1, in, out, s->scratch);
+  for (int64_t j = 0; j < m->ns && parts > 0; j++) {
+    double way[2 * m->nu], by_step = -INFINITY;
+    if (m->active[m->ns + m->ne + j] == 0 || is_soft(m, q, j)) continue;
+    if (!(m->sign[j] * (rows[m->row[j]] - q->limit[j]) > o->acceptable)) continue;
+    copy(way, found, 2 * m->nu);
+    const double least = least_excess(m, q, s, j, parts, way);
+    for (int64_t l = 0; l < m->ns; l++)
+      if (m->active[m->ns + m->ne + l] != 0 && !is_soft(m, q, l))
+        by_step = larger(by_step, excess_behind(m, q, s, l, 1, way));
+    if (least > worst && by_step > o->acceptable) worst = least, copy(u, way, 2 * m->nu);
+  }
+  return worst > o->acceptable;
+}
+
 /* What a plan is worth: as `MPCInfo.of` in Python. Of a new one with open defects nothing is known,
  * however it ended; a real-time step leaves defects of second order, which the next call closes. Of
  * a plan whose defects take half of the digits of start and reference nothing is left to close: the
- * next call begins anew, as behind a plan whose steps do not solve their equations. */
-static int judged(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c, int status,
+ * next call begins anew, as behind a plan whose steps do not solve their equations. Where the start
+ * says that there is no plan, a lost one leaves controls of least excess. */
+static int judged(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int status,
                   const lg_verdict *v, int is_step)
 {
+  double u[2 * m->nu];
   const double size = larger(1, larger(largest(q->x0, m->nq, 0), largest(q->x_ref, m->nq, 0)));
   const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(DBL_EPSILON) <= size)
                       || !is_resolved(m, q);
   c->state[LG_PLANNED] = is_lost ? -1 : 1;
-  if (is_lost) return LG_UNSOLVED;
-  if (!is_step && !(v->defect <= o->acceptable)) return LG_UNSOLVED;
-  if (status == LG_INFEASIBLE) return LG_EXCEEDED;
-  return v->worst > o->acceptable ? LG_UNSOLVED : LG_OK;
+  const int is_open = is_lost || (!is_step && !(v->defect <= o->acceptable));
+  if (!is_open && status == LG_INFEASIBLE) return LG_EXCEEDED;
+  if (!is_open && !(v->worst > o->acceptable)) return LG_OK;
+  c->beyond = is_beyond(m, q, o, u);
+  if (c->beyond && is_lost) copy(q->plan + (q->horizon + 1) * m->nq, u, m->nu);
+  return c->beyond ? LG_EXCEEDED : LG_UNSOLVED;
 }
 
 /* Plan anew: from the best of the starts, the last plan among them, to convergence, after some
@@ -264,8 +347,9 @@ static int is_plan(const lg_task *q, const lg_settings *o, int status, const lg_
   return status == LG_CONVERGED || (status != LG_NOT_FINITE && !q->elastic && keeps);
 }
 
-/* Whether hard rows that steps leave violated must be. So say steps that settled, or the elastic
- * problem solved from their plan; and from a new guess no plan is found: its solve says infeasible, or
+/* Whether hard rows that steps leave violated must be. So says a start that is too far outside. So say
+ * steps that settled, or the elastic problem solved from their plan; and from a new guess no plan is
+ * found: its solve says infeasible, or
  * took half of the iterations of a first plan, or the elastic problem solved from it found none
  * either. A plan that is found is the answer. Else the plan of the steps goes on, with the first inputs
  * of least violation. No other guess is tried in later calls that violate by more than half of what
@@ -277,11 +361,13 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
   *holds = found->worst > o->acceptable ? *holds * exp2(1 / (double)q->horizon) : 0;
   if (status == LG_NOT_FINITE || !(found->worst > o->acceptable) || !can_relax(m, q)) return status;
   lg_verdict other = *found;
-  double last[LG_LOG], first_u[m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
+  double last[LG_LOG], first_u[m->nu], least[2 * m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
   const double worst = found->worst;
   int is_local = status == LG_INFEASIBLE, is_found = 0, ended = LG_ITERATIONS;
   int is_sought = *holds > 0 && worst > *holds;
   if (is_local && is_sought) return status;
+  c->beyond = is_beyond(m, q, o, least);
+  if (is_local && c->beyond) return status;
   const lg_task before = *q;
   swap_plan(m, q, c->other, 0), copy(last, q->log, LG_LOG), copy(first_u, u, m->nu);
   if (!is_local && c->most > found->steps && !is_over(q)) {
@@ -291,7 +377,7 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
     is_local = ended == LG_INFEASIBLE;
     if (is_local) copy(first_u, u, m->nu);
   }
-  for (int way = 0; way < 2 && !is_found && !(is_local && is_sought); way++) {
+  for (int way = 0; way < 2 && !is_found && !c->beyond && !(is_local && is_sought); way++) {
     const int64_t taken = other.steps, left = c->most - taken;
     if (left <= 0 || is_over(q)) break;
     guessed(m, q, o, c, 0);
@@ -310,14 +396,14 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
   found->steps = other.steps;
   swap_plan(m, q, c->other, 1), copy(q->log, last, LG_LOG), copy(u, first_u, m->nu);
   q->elastic = before.elastic, q->mu = before.mu, q->penalty = before.penalty;
-  return is_local && is_sought ? LG_INFEASIBLE : LG_ITERATIONS;
+  return c->beyond || (is_local && is_sought) ? LG_INFEASIBLE : LG_ITERATIONS;
 }
 
 /* A plan from the last one, or a new one; what the call answers with. */
 static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c)
 {
   double *const state = c->state;
-  c->cause = LG_GOES_ON;
+  c->cause = LG_GOES_ON, c->beyond = 0;
   q->start = state[LG_STARTED];
   if (!(state[LG_PLANNED] > 0)) {
     c->cause = state[LG_PLANNED] == 0 ? LG_FIRST : LG_FAILED;
@@ -435,7 +521,7 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   }
   for (int64_t k = 0; m->blocks && k <= q->horizon; k++)
     c->begins[(k + 1) * m->nu - 2 * m->nv - 2] = q->t[k];
-  if (c->delay > 0 && !run_on(m, q, c, t, start, c->biased > 0 ? bias_of(m, c).inputs : 0, x)) {
+  if (c->delay > 0 && !run_on(m, q, o, c, t, start, c->biased > 0 ? bias_of(m, c).inputs : 0, x)) {
     c->status = hold(m, q, c);
     remember(m, c, start, c->u);
     return (int)c->status;
