@@ -11,11 +11,8 @@
 """
 
 from .. import _names
-from . import _accuracy as _accuracy
 from . import _input_shapes as _input_shapes
-from . import _refine as _refine
 from ._bounds import Bound as Bound
-from ._nlp_solver import NLPSolver as NLPSolver
 from ._obstacles import Capsule as Capsule
 from ._obstacles import Cone as Cone
 from ._obstacles import HalfSpace as HalfSpace
@@ -24,17 +21,11 @@ from ._obstacles import keep_out as keep_out
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
-from ._path_task import PathTask as PathTask
-from ._phase import Phase as Phase
-from ._phases import PhasedProblem as PhasedProblem
 from ._plan import Plan as Plan
 from ._plan import PlanLayout as PlanLayout
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._rates import Rates as Rates
 from ._rates import with_rates as with_rates
-from ._retiming import PathRow as PathRow
-from ._retiming import retime as retime
-from ._retiming import slowed as slowed
 from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
 from ._settings import Settings as Settings
@@ -45,7 +36,16 @@ from ._solver import Solver as Solver
 from ._terminal_set import terminal_set as terminal_set
 from ._terms import Cost as Cost
 from ._terms import Residual as Residual
+from .accuracy import _accuracy as _accuracy
+from .accuracy import _refine as _refine
 from .kernel import _sensitivity as _sensitivity
 from .kernel._planner import InteriorPointSolver as InteriorPointSolver
+from .nlp._nlp_solver import NLPSolver as NLPSolver
+from .paths._path_task import PathTask as PathTask
+from .paths._retiming import PathRow as PathRow
+from .paths._retiming import retime as retime
+from .paths._retiming import slowed as slowed
+from .phases._phase import Phase as Phase
+from .phases._phases import PhasedProblem as PhasedProblem
 
 _names.answer(__name__)

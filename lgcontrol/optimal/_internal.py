@@ -5,7 +5,6 @@ from ._guess import starts_of as starts_of
 from ._input_view import InputView as InputView
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._outcome import diverged as diverged
-from ._phased_solution import PhasedSolution as PhasedSolution
 from ._problem import ProblemOptions as ProblemOptions
 from ._problem import takes_problem_options as takes_problem_options
 from ._rates import with_free_rates as with_free_rates
@@ -20,7 +19,6 @@ from ._reference import moves as moves
 from ._reference import points_of as points_of
 from ._reference import prepare_sampling as prepare_sampling
 from ._reference import sample_reference as sample_reference
-from ._retiming import Retiming as Retiming
 from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._solutions import recalled as recalled
@@ -42,3 +40,5 @@ from .kernel._loop import LoopRates as LoopRates
 from .kernel._loop import queue_size as queue_size
 from .kernel._loop import status_of as status_of
 from .kernel._sensitivity import sensitivities_of as sensitivities_of
+from .paths._retiming import Retiming as Retiming
+from .phases._phased_solution import PhasedSolution as PhasedSolution

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.optimal import NLPSolver
-from lgcontrol.optimal._phases import MIDDLE
+from lgcontrol.optimal.phases._phases import MIDDLE
 from tests.optimal.literature import TASKS, in_units
 
 RESULTS = Path(__file__).parent / "results" / "literature.json"

@@ -20,12 +20,12 @@ from lgcontrol.optimal import (
     Rates,
     Residual,
     Sphere,
-    _refine,
     keep_out,
 )
-from lgcontrol.optimal._parts import parts_of
 from lgcontrol.optimal._solution import DERIVED
 from lgcontrol.optimal._transcription import Nodes, Transcription
+from lgcontrol.optimal.accuracy import _refine
+from lgcontrol.optimal.accuracy._parts import parts_of
 from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum, satellite
@@ -104,7 +104,7 @@ def test_failed_steps_are_found_where_inputs_vary_in_them(hold):
 
 
 def test_a_refinement_that_ends_early_says_so(monkeypatch):
-    monkeypatch.setattr("lgcontrol.optimal._refine.MOST_NODES", 100)
+    monkeypatch.setattr("lgcontrol.optimal.accuracy._refine.MOST_NODES", 100)
     found = hypersensitive(50.0, 100).solve([START], refine=1e-6, guess="rest")
     assert "refine=1e-06 is not reached with" in found.message
 

@@ -23,7 +23,7 @@ from lgcontrol.optimal import (
     Violation,
     keep_out,
 )
-from lgcontrol.optimal._phase_motions import guess_of_phases
+from lgcontrol.optimal.phases._phase_motions import guess_of_phases
 from lgcontrol.systems import Input, Parameter, System, Trajectory
 
 FOUND = 1e-5  # of a duration: what the least effort costs

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import MPC, RealTime
-from lgcontrol.optimal import Bound, InteriorPointSolver, Settings, _accuracy
+from lgcontrol.optimal import Bound, InteriorPointSolver, Settings
+from lgcontrol.optimal.accuracy import _accuracy
 
 from ..benchmarks._sqp_peer import SQPSolver
 from .examples import pendulum
@@ -20,8 +21,9 @@ OPTIMAL, CONTROLLERS = ROOT / "lgcontrol" / "optimal", ROOT / "controllers"
 # Texts of the interior point and of the loop around it.
 KERNEL = OPTIMAL / "kernel"
 TEXTS = [
+    OPTIMAL / "accuracy" / "_accuracy.py",
     *(OPTIMAL / f"_{name}.py" for name in (
-        "accuracy", "guess", "outcome", "stage_model", "given", "solutions",
+        "guess", "outcome", "stage_model", "given", "solutions",
     )),
     *sorted(KERNEL.glob("*.py")), *sorted(KERNEL.glob("*.[ch]")),
     *sorted(CONTROLLERS.glob("_mpc*.py")), CONTROLLERS / "_real_time.py",
@@ -164,7 +166,7 @@ def test_a_setting_says_what_it_is(entry):
     about = entry.metadata
     assert about["low"] <= entry.default <= about["high"] and about["low"] < about["high"]
     assert all(about[key] for key in ("meaning", "source", "falls", "unit"))
-    texts = [path.read_text(encoding="utf-8") for path in (*TEXTS, *OPTIMAL.glob("*.py"))]
+    texts = [path.read_text(encoding="utf-8") for path in (*TEXTS, *OPTIMAL.rglob("*.py"))]
     texts += [(CONTROLLERS / "_base.py").read_text(encoding="utf-8")]
     uses = re.compile(rf"[.>]{entry.name}\b")
     assert any(uses.search(text) for text in texts), f"nothing reads {entry.name}"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._causes import LastIterate, causes_of, proves_nothing
-from .._flat_phases import DURATION
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -27,6 +26,7 @@ from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
+from ..phases._flat_phases import DURATION
 from ._memory import STATUS
 from ._table import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED
 

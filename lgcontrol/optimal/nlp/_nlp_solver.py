@@ -12,32 +12,32 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import named_options
-from ..codegen._internal import (
+from ...codegen import named_options
+from ...codegen._internal import (
     Progress,
     UnknownNameError,
     interruptible,
     unknown_name,
     was_interrupted,
 )
-from ..systems import ReferenceLike
-from ._given import Given
-from ._guess import make_guess, moved_on
-from ._nlp_program import ProgramLayout, build_program
-from ._outcome import (
+from ...systems import ReferenceLike
+from .._given import Given
+from .._guess import make_guess, moved_on
+from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
     SolveStatus,
     start_violations,
     worst_violations,
 )
-from ._plan import Plan, PlanLayout
-from ._problem import OptimalControlProblem
-from ._reference import ReferenceSamples
-from ._solution import OptimalSolution
-from ._solutions import judged, nodes_of, plan_layout, solution_at
-from ._solver import SOLVERS, GuessLike
-from ._transcription import Nodes, Setting, Transcription
+from .._plan import Plan, PlanLayout
+from .._problem import OptimalControlProblem
+from .._reference import ReferenceSamples
+from .._solution import OptimalSolution
+from .._solutions import judged, nodes_of, plan_layout, solution_at
+from .._solver import SOLVERS, GuessLike
+from .._transcription import Nodes, Setting, Transcription
+from ._nlp_program import ProgramLayout, build_program
 
 # Largest entry of a tangent vector to a result up to which the centre stands: an optimum is one in
 # any coordinates, but far from their centre they bend, and end at half a turn.

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import plot_run
-from ..plotting._internal import new_figure
-from ._bounds import ALONG, with_known_limits
-from ._rows import rows_along, seen_bounds, unit_named
-from ._solution import DERIVED, drawn
+from ...plotting import plot_run
+from ...plotting._internal import new_figure
+from .._bounds import ALONG, with_known_limits
+from .._rows import rows_along, seen_bounds, unit_named
+from .._solution import DERIVED, drawn
 
 
 def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:

@@ -8,14 +8,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, named_options
-from ..codegen._internal import check_shape
-from ..groups import Product, Rn
-from ..systems import Input, SmoothReference, System, Trajectory, Waypoints
-from ..systems._internal import blocks_of, check_state
-from ._bounds import Bound
-from ._expressions import StageFunction
-from ._terms import Cost, Residual
+from ...codegen import ModelFunction, named_options
+from ...codegen._internal import check_shape
+from ...groups import Product, Rn
+from ...systems import Input, SmoothReference, System, Trajectory, Waypoints
+from ...systems._internal import blocks_of, check_state
+from .._bounds import Bound
+from .._expressions import StageFunction
+from .._terms import Cost, Residual
 
 PROGRESS = "progress"
 # Places at which the nearest one of a path is looked for first, and how often the gap is halved.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..systems import Trajectory
+from ...systems import Trajectory
 from ._flat_phases import FlatPhases
 from ._phased_solution import PhasedSolution
 

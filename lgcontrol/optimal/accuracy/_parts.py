@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..systems._internal import TrajectoryPoint
-from ._bounds import ALONG, with_known_limits
-from ._flat_phases import FlatPhases, least_effort
-from ._input_limits import ControlBox
-from ._phase_motions import nodes_of
-from ._phased_solution import PhasedSolution
-from ._plan import SCALE
-from ._problem import OptimalControlProblem
-from ._rows import seen_bounds, unit_named
-from ._solution import OptimalSolution
-from ._transcription import Nodes, Setting
+from ...systems._internal import TrajectoryPoint
+from .._bounds import ALONG, with_known_limits
+from .._input_limits import ControlBox
+from .._plan import SCALE
+from .._problem import OptimalControlProblem
+from .._rows import seen_bounds, unit_named
+from .._solution import OptimalSolution
+from .._transcription import Nodes, Setting
+from ..phases._flat_phases import FlatPhases, least_effort
+from ..phases._phase_motions import nodes_of
+from ..phases._phased_solution import PhasedSolution
 
 
 class PlanPart(NamedTuple):

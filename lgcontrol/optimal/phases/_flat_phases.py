@@ -9,20 +9,20 @@ from typing import Any, NamedTuple, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction
-from ..groups import LieGroup, Product, Rn
-from ..integrators import Method, get_method
-from ..systems import Input, Parameter, System
-from ..systems._internal import TrajectoryPoint, check_state, point_states
-from ._bounds import ALONG, Bound, check_numbers, nodes_at
+from ...codegen import ModelFunction
+from ...groups import LieGroup, Product, Rn
+from ...integrators import Method, get_method
+from ...systems import Input, Parameter, System
+from ...systems._internal import TrajectoryPoint, check_state, point_states
+from .._bounds import ALONG, Bound, check_numbers, nodes_at
+from .._places import free_errors
+from .._problem import OptimalControlProblem
+from .._statement import AT_POINTS, QUADRATURES, collocation_of, points_within
+from .._terms import Cost, Residual, of_quantity
+from .._weights import WeightLike, error_weight, input_weight
 from ._phase import Phase
 from ._phase_bounds import PhaseBounds, pieces, root
 from ._phase_shapes import PhaseShape
-from ._places import free_errors
-from ._problem import OptimalControlProblem
-from ._statement import AT_POINTS, QUADRATURES, collocation_of, points_within
-from ._terms import Cost, Residual, of_quantity
-from ._weights import WeightLike, error_weight, input_weight
 
 # Weight on controls in every step, as shares of half their ranges, where a phase gives no R: what
 # costs nothing is not unique. That of other controls is no more than positive, as a sweep asks.

@@ -9,15 +9,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import named_options
-from ..codegen._internal import check_count, check_shape
-from ..groups import LieGroup
-from ..systems import System
-from ._bounds import Bound
-from ._expressions import called_with
-from ._statement import MOST_HORIZON
-from ._terms import Cost, Residual
-from ._traced import traced_terms
+from ...codegen import named_options
+from ...codegen._internal import check_count, check_shape
+from ...groups import LieGroup
+from ...systems import System
+from .._bounds import Bound
+from .._expressions import called_with
+from .._statement import MOST_HORIZON
+from .._terms import Cost, Residual
+from .._traced import traced_terms
 
 
 @named_options

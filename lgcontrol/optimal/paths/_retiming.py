@@ -13,8 +13,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from ..codegen import named_options
-from ..codegen._internal import (
+from ...codegen import named_options
+from ...codegen._internal import (
     MOST_ORDER,
     Progress,
     check_count,
@@ -23,9 +23,9 @@ from ..codegen._internal import (
     interruptible,
     level_outside,
 )
-from ..systems import BSpline, SmoothReference, System, Trajectory
+from ...systems import BSpline, SmoothReference, System, Trajectory
+from .._reference import sample_reference
 from ._path_limits import PathGrid, PathLimit, PathRow, path_limits
-from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.
 MOST_INTERVALS = 1_000_000  # of a path, and pieces of what smooths it

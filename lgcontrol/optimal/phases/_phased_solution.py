@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen._internal import Result, UnknownNameError, unknown_name
-from ..systems import Trajectory
-from ..systems._internal import block_slices
+from ...codegen._internal import Result, UnknownNameError, unknown_name
+from ...systems import Trajectory
+from ...systems._internal import block_slices
+from .._outcome import Iteration, SolveStatus, TranscriptionError
+from .._solution import DERIVED, OptimalSolution, Problem
 from ._flat_phases import DURATION
-from ._outcome import Iteration, SolveStatus, TranscriptionError
 from ._phased_figure import plot_phases
-from ._solution import DERIVED, OptimalSolution, Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,27 +11,27 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import named_options
-from ..codegen._internal import check_options, check_shape, interruptible
-from ..groups._internal import group_difference
-from ..integrators import Method
-from ..systems import Parameter, Trajectory
-from ..systems._internal import check_name, check_state
-from ._bounds import ALONG, check_consistent, with_known_limits
+from ...codegen import named_options
+from ...codegen._internal import check_options, check_shape, interruptible
+from ...groups._internal import group_difference
+from ...integrators import Method
+from ...systems import Parameter, Trajectory
+from ...systems._internal import check_name, check_state
+from .._bounds import ALONG, check_consistent, with_known_limits
+from .._input_view import KINDS
+from .._outcome import Ends, SolveStatus
+from .._problem import OptimalControlProblem
+from .._rows import expression_of
+from .._solution import DERIVED, OptimalSolution
+from .._solver import Solver, make_solver
+from .._statement import AT_POINTS, check_input_hold, check_quadrature
+from .._weights import WeightLike
 from ._flat_phases import FlatPhases, reference_of
-from ._input_view import KINDS
-from ._outcome import Ends, SolveStatus
 from ._phase import Phase
 from ._phase_bounds import named_rows
 from ._phase_motions import guess_of_phases, held, nodes_of
 from ._phase_shapes import PhaseShape
 from ._phased_solution import Durations, PhasedSolution
-from ._problem import OptimalControlProblem
-from ._rows import expression_of
-from ._solution import DERIVED, OptimalSolution
-from ._solver import Solver, make_solver
-from ._statement import AT_POINTS, check_input_hold, check_quadrature
-from ._weights import WeightLike
 
 # Violation at the start below which it is rounding of numbers of size one.
 START_TOLERANCE = 1e-9

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction
-from ._input_limits import ControlBox
-from ._masks import bounded_rows
-from ._stage_model import symbols_of
-from ._transcription import Transcription
+from ...codegen import ModelFunction
+from .._input_limits import ControlBox
+from .._masks import bounded_rows
+from .._stage_model import symbols_of
+from .._transcription import Transcription
 
 
 class ProgramLayout(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..systems import System
-from ._bounds import (
+from ...systems import System
+from .._bounds import (
     ALONG,
     Bound,
     NamedRows,
@@ -20,10 +20,10 @@ from ._bounds import (
     nodes_at,
     with_known_limits,
 )
-from ._expressions import parameter_index
-from ._rows import expression_of
-from ._statement import collocation_of
-from ._terms import Residual
+from .._expressions import parameter_index
+from .._rows import expression_of
+from .._statement import collocation_of
+from .._terms import Residual
 
 # Steps that differ by this share are of one length; rows that do at so many points are one row.
 SAME_LENGTH, SAME_ROW, SAMPLES = 1e-9, 1e-9, 3

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import named_options
-from ..codegen._internal import UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup
-from ..systems import SmoothReference, System
-from ..systems._internal import MotionPoint, not_a_system
+from ...codegen import named_options
+from ...codegen._internal import UnknownNameError, check_shape, unknown_name
+from ...groups import LieGroup
+from ...systems import SmoothReference, System
+from ...systems._internal import MotionPoint, not_a_system
 
 SMALL_PIVOT = 1e-9  # share of the largest singular value of an input map that counts as none
 

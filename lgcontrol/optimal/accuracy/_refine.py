@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import Progress, check_shape
-from ..systems import System, Trajectory
-from ..systems._internal import step_residuals
-from ._bounds import place_text
-from ._outcome import Ends, TranscriptionError
+from ...codegen._internal import Progress, check_shape
+from ...systems import System, Trajectory
+from ...systems._internal import step_residuals
+from .._bounds import place_text
+from .._outcome import Ends, TranscriptionError
+from .._problem import OptimalControlProblem
+from .._solution import DERIVED, OptimalSolution
+from ..phases._phase import Phase
+from ..phases._phased_solution import PhasedSolution
+from ..phases._phases import PhasedProblem
 from ._parts import as_solved, parts_of
-from ._phase import Phase
-from ._phased_solution import PhasedSolution
-from ._phases import PhasedProblem
-from ._problem import OptimalControlProblem
-from ._solution import DERIVED, OptimalSolution
 
 # Grids: rounds of a refinement, nodes of the last one, growth in a round, and the share of the
 # mean density that a step has at least.

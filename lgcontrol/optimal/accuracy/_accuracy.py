@@ -9,17 +9,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen._internal import check_shape
-from ..systems import System
+from ...codegen._internal import check_shape
+from ...systems import System
+from .._bounds import ALONG
+from .._outcome import TranscriptionError, Violation
+from .._problem import OptimalControlProblem
+from .._solution import DERIVED, OptimalSolution
+from .._statement import AT_POINTS
+from .._transcription import Transcription
+from ..phases._phased_solution import PhasedSolution
 from ._between import Between, mapped
-from ._bounds import ALONG
-from ._outcome import TranscriptionError, Violation
 from ._parts import PlanPart, as_solved, flat_of, parts_of
-from ._phased_solution import PhasedSolution
-from ._problem import OptimalControlProblem
-from ._solution import DERIVED, OptimalSolution
-from ._statement import AT_POINTS
-from ._transcription import Transcription
 
 MOST_NAMED = 3  # violations in a sentence
 # Inputs with the second derivative c are off linear ones by c² h⁵ / 720 in the square, in a step of

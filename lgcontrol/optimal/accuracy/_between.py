@@ -9,11 +9,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..systems import choose_method
-from ._outcome import Violation
+from ...systems import choose_method
+from .._outcome import Violation
+from .._rows import rows_along
+from .._transcription import Transcription
 from ._parts import PlanPart
-from ._rows import rows_along
-from ._transcription import Transcription
 
 # Steps are halved up to this number of parts until their ends do not move.
 MOST_PARTS = 4096

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..integrators import Method
-from ..systems import System, Trajectory
-from ..systems._internal import TrajectoryPoint
-from ._input_view import InputView
+from ...integrators import Method
+from ...systems import System, Trajectory
+from ...systems._internal import TrajectoryPoint
+from .._input_view import InputView
+from .._rates import weights_beside
+from .._statement import check_blocks, collocation_of
+from .._weights import error_weight, input_weight
 from ._phase import Phase
-from ._rates import weights_beside
-from ._statement import check_blocks, collocation_of
-from ._weights import error_weight, input_weight
 
 
 class PhaseShape:
