@@ -641,7 +641,7 @@ def in_degrees(values: Any) -> float:
     >>> in_degrees([0.3, 90]), in_degrees([0.3, 6.5])
     (90.0, 0.0)
     """
-    for value in np.ravel(values).tolist():
+    for value in [values] if type(values) is float else np.ravel(values).tolist():
         if LONG_CABLE < abs(value) <= NO_LIMIT and value % BY_HAND == 0:
             return float(value)
     return 0.0

@@ -64,6 +64,11 @@ class BoundRows:
         over = np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
 
+    def beyond(self, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Least and largest values whose `excess` is within what is allowed of it."""
+        low, high = self.lower - allowed, self.upper + allowed
+        return np.where(self.active, low, -np.inf), np.where(self.active, high, np.inf)
+
     def penalty(self, values: np.ndarray, soft: np.ndarray) -> float:
         """Penalty on what soft rows violate, with weights per s."""
         finite = np.isfinite(soft)

@@ -606,10 +606,9 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
 
 def ask_of_state(name: str, x: np.ndarray, state: LieGroup) -> None:
     """Ask about angles that look like degrees."""
-    for i, unit in enumerate(state.coordinate_units):
-        angle = in_degrees(x[i]) if unit == "rad" else 0.0
-        if angle:
-            ask_degrees(f"{name}: {state.coordinate_names[i]}", angle)
+    for i, (value, unit) in enumerate(zip(x.tolist(), state.coordinate_units, strict=True)):
+        if unit == "rad" and in_degrees(value):
+            ask_degrees(f"{name}: {state.coordinate_names[i]}", value)
 
 
 def sample_time(system: Signature, dt: float | None = None, name: str = "dt") -> float:

@@ -84,6 +84,7 @@ class KernelMemory:
         }  # fmt: skip
         self.arrays = own | {name: np.zeros(shape) for name, shape in shapes.items()}
         self.kept = self.arrays["memory"][:kept]
+        self._given: tuple[Setting, np.ndarray] | None = None
         self.arrays["w"][:], self.arrays["w_end"][:] = once.path_weights, once.end_weights
         self.arrays["steps"][:] = problem.steps
         sides = model.sides
@@ -92,6 +93,7 @@ class KernelMemory:
         self.arrays["work"] = work_memory[-work_memory.ctypes.data % 64 // 8 :]
         for name, array in self.arrays.items():
             setattr(self.task, name, array.ctypes.data)
+        self._structs = tuple(map(ctypes.addressof, (self.model, self.task, self.settings)))
 
     def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
         """Numbers of work memory, of an iterate, of memory, and of what of it steps go on with."""
@@ -174,12 +176,16 @@ class KernelMemory:
         self.kept[:] = self.parts["kept"]
 
     def give(self, setting: Setting, t: np.ndarray, x0: np.ndarray, weight: np.ndarray) -> None:
-        """Write what a solve is given."""
-        arrays, box = self.arrays, setting.box
+        """Write what a solve is given; a setting that is there already stays."""
+        arrays, box, last = self.arrays, setting.box, self._given
+        arrays["t"][:], arrays["x0"][:] = t, x0
+        if last is not None and last[0] is setting and last[1] is weight:
+            return
+        self._given = setting, weight
         for name, value in (
-            ("t", t), ("x_ref", setting.x_ref), ("u_ref", setting.u_ref), ("p", setting.p),
-            ("P", setting.terminal), ("arrival", setting.arrival), ("x0", x0),
-            ("lower", box.lower), ("upper", box.upper),
+            ("x_ref", setting.x_ref), ("u_ref", setting.u_ref), ("p", setting.p),
+            ("P", setting.terminal), ("arrival", setting.arrival), ("lower", box.lower),
+            ("upper", box.upper),
         ):  # fmt: skip
             arrays[name][:] = value
         arrays["weight"][:] = np.inf
@@ -206,6 +212,4 @@ class KernelMemory:
         self.task.of = OF_PLANS
         for name, value in options.items():
             setattr(self.task, name, value)
-        address = ctypes.addressof
-        call = getattr(self.kernel, entry)
-        return call(address(self.model), address(self.task), address(self.settings))
+        return getattr(self.kernel, entry)(*self._structs)

@@ -76,17 +76,17 @@ class KernelResults:
         if not limits.is_limited:
             return nodes
         u, own = nodes.u, self.model.controls
-        kept = limits.kept(u.take(own, 1), setting.p)
-        if len(own) < u.shape[1]:
-            u = u.copy()
-            u[:, own] = kept
-            kept = u
-        return Nodes(nodes.t, nodes.x, kept)
+        if len(own) == u.shape[1]:
+            return Nodes(nodes.t, nodes.x, limits.kept(u, setting.p))
+        u = u.copy()
+        u[:, own] = limits.kept(u[:, own], setting.p)
+        return Nodes(nodes.t, nodes.x, u)
 
     @cached_property
-    def _allowed(self) -> np.ndarray:
-        """What rows of a step may be exceeded by without a word: soft ones by nothing."""
-        return np.where(np.isinf(self.model.transcription.rows.soft), KEPT, 0.0)
+    def _allowed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values of rows that a step may have without a word: soft ones within their limits."""
+        rows = self.model.transcription.rows
+        return rows.beyond(np.where(np.isinf(rows.soft), KEPT, 0.0))
 
     def solution(
         self, run: KernelRun, *, tolerance: float, ended: SolveStatus | None = None
@@ -167,8 +167,9 @@ class KernelResults:
         violations: tuple[Violation, ...] = ()
         price, unknown = 0.0, ""
         if once.rows.names and code != NOT_FINITE:
-            excess = once.rows.excess(rows)
-            if not (excess <= self._allowed).all():
+            lowest, highest = self._allowed
+            if not ((rows >= lowest) & (rows <= highest)).all():
+                excess = once.rows.excess(rows)
                 unknown = once.rows.not_finite(rows)
                 violations = worst_violations(once.rows, excess, nodes.t, KEPT)
                 price = once.rows.penalty(rows, once.rows.weights(setting.p))
