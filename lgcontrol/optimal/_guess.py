@@ -33,12 +33,14 @@ def make_guess(
     transcription: Transcription, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting,
     reference: Any, settings: Settings = DEFAULT,
 ) -> Nodes:  # fmt: skip
-    """Nodes of a guess: None, a word, a Trajectory (or solution) or a controller."""
+    """Nodes of a guess: None, a word, a Trajectory (or solution), a controller, or nodes."""
     problem = transcription.problem
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
     if guess is None or isinstance(guess, str):
         return best_start(transcription, starts_of(system, guess), x0, times, setting, settings)
+    if isinstance(guess, Nodes):
+        return guess
     if isinstance(guess, OptimalSolution):
         guess = guess.trajectory
     if isinstance(guess, Trajectory):

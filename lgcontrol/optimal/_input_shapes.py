@@ -132,6 +132,10 @@ class InputShape:
             found, problem=problem, _inner=found,
             trajectory=Trajectory.unchecked(group, t, x, u, inputs, hold),
             reference=Trajectory.unchecked(group, t, samples.x, samples.u, inputs, hold), **kept,
+            optima=tuple(
+                replace(one, solution=self.read(one.solution, samples, wanted))
+                for one in found.optima
+            ),
         )  # fmt: skip
 
     def changes(

@@ -680,6 +680,7 @@ class OptimalControlProblem(Frozen):
         *,
         solver: Solver | str | None = None,
         refine: float | None = None,
+        starts: int | None = None,
         **options: Any,
     ) -> OptimalSolution:
         """Solve for one start; for many there is `solve_many`, or keep a solver.
@@ -695,6 +696,11 @@ class OptimalControlProblem(Frozen):
             which its bound may be violated between the nodes. The problem is solved again with
             ``"gauss"`` quadrature and with nodes where `OptimalSolution.transcription_error` is
             large, until the sum of all steps is below. The solution has the refined `problem`.
+        starts : int, optional
+            Number of guesses to start from: that of `guess` and random changes of it, the same ones
+            in every run. They are solved on all cores, and the cheapest plan is returned. It has
+            the others as `OptimalSolution.optima`. `max_iterations` is that of each, `time_limit`
+            that of all. With a callback they follow each other.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
@@ -702,6 +708,7 @@ class OptimalControlProblem(Frozen):
         -------
         OptimalSolution
         """
+        options = options | ({} if starts is None else {"starts": starts})
         if not self.is_plain:
             return DERIVED["solved_with_shapes"](self, [x0], solver, refine, options)[0]
         chosen: Any = type(make_solver(solver, self))
@@ -714,15 +721,19 @@ class OptimalControlProblem(Frozen):
 
     def _solved(
         self, start: np.ndarray, *, is_told: bool = False, solver: Solver | str | None = None,
-        **options: Any,
+        starts: int | None = None, **options: Any,
     ) -> OptimalSolution:  # fmt: skip
         """See `solve`; if `is_told`, the message says where steps are coarse."""
         if not self.is_plain:
+            options = options | ({} if starts is None else {"starts": starts})
             return DERIVED["solved_with_shapes"](self, [start], solver, None, options)[0]
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         made = make_solver(solver, finer)
-        found = made.solve(start, **options)
+        if starts is None:
+            found = made.solve(start, **options)
+        else:
+            found = DERIVED["best_of_starts"](made, start, starts, options)
         text = DERIVED["coarseness"](made, found) if is_told else ""
         return found._with_message(found.message + text) if text else found
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen._internal import Result
 from ..plotting import plot_run
+from ..plotting._internal import new_figure
 from ..systems import Trajectory
 from ._frozen import refuse_name
 from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
@@ -22,6 +23,8 @@ from ._plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+MOST_SHOWN = 3  # optima in a figure
 
 Problem: TypeAlias = Any
 """An `OptimalControlProblem`."""
@@ -56,6 +59,9 @@ class OptimalSolution(Result):
     problem : OptimalControlProblem
     plan : Plan
         Warm start of `Solver.step`.
+    optima : tuple of LocalOptimum
+        Where solves from several starts ended, the cheapest first: ``cost``, ``count`` of the
+        starts, ``solution``. Empty without ``starts=``.
     """
 
     status: SolveStatus
@@ -70,6 +76,7 @@ class OptimalSolution(Result):
     times: dict[str, float]
     problem: Problem
     plan: Plan
+    optima: tuple[LocalOptimum, ...] = ()
 
     _setting: Any = field(repr=False, default=None)
     _prices: np.ndarray | None = field(repr=False, default=None)
@@ -82,7 +89,7 @@ class OptimalSolution(Result):
     def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
         """A solution whose other attributes are made when somebody asks for one: loops do not."""
         made = object.__new__(cls)
-        known = {"_setting": None, "_prices": None, "_inner": None} | known
+        known = {"_setting": None, "_prices": None, "_inner": None, "optima": ()} | known
         for name, value in known.items():
             object.__setattr__(made, name, value)
         object.__setattr__(made, "_make", make)
@@ -225,10 +232,10 @@ class OptimalSolution(Result):
         """
         return DERIVED["predicted"](self, x0=x0, p=p, reference=reference)
 
-    def _with_message(self, message: str) -> OptimalSolution:
-        """The solution with another message."""
+    def _with_message(self, message: str, **others: Any) -> OptimalSolution:
+        """The solution with another message, and other attributes."""
         self._finish()
-        made = replace(self, message=message)
+        made = replace(self, message=message, **others)
         object.__setattr__(made, "_t", self._t)
         object.__setattr__(made, "_u", self._u)
         return made
@@ -237,7 +244,7 @@ class OptimalSolution(Result):
         """Plot states, inputs and what is bounded over time, a reference that was given dashed.
 
         If steps end visibly elsewhere than at the next node, thin lines are the motion of each step
-        from its first node.
+        from its first node. With ``starts=``, the cheapest optima stand side by side.
 
         Parameters
         ----------
@@ -248,6 +255,8 @@ class OptimalSolution(Result):
         -------
         matplotlib.figure.Figure
         """
+        if len(self.optima) > 1:
+            return plot_optima(self.optima, options)
         system = self.problem.system
         kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
         bounds = {
@@ -271,6 +280,39 @@ class OptimalSolution(Result):
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
             f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class LocalOptimum:
+    """A plan that solves from several starts ended at.
+
+    Attributes
+    ----------
+    cost : float
+    count : int
+        Starts that ended there.
+    solution : OptimalSolution or PhasedSolution
+    """
+
+    cost: float
+    count: int
+    solution: Any
+
+
+def plot_optima(optima: tuple[LocalOptimum, ...], options: dict[str, Any]) -> Figure:
+    """The cheapest optima side by side, each with its cost and the number of its starts."""
+    shown = optima[:MOST_SHOWN]
+    sizes = np.array([one.solution.plot().get_size_inches() for one in shown])
+    figure = options.get("figure")
+    if figure is None:
+        figure = new_figure(sizes[:, 0].sum(), sizes[:, 1].max())
+    columns = figure.subfigures(1, len(shown), squeeze=False)[0]
+    for one, column in zip(shown, columns, strict=True):
+        part = column.subfigures(2, 1, height_ratios=[1, 12])
+        starts = "1 start" if one.count == 1 else f"{one.count} starts"
+        part[0].suptitle(f"cost {one.cost:.6g}, {starts}")
+        one.solution.plot(**{**options, "figure": part[1]})
+    return figure
 
 
 def drawn(found: Any, name: str, inputs: Collection[Any], **own: Any) -> Any:

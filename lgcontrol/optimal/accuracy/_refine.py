@@ -74,6 +74,8 @@ def refined(
         elif found.is_success:
             start = {"guess": found.trajectory}
         given = options | start
+        if start:
+            given.pop("starts", None)  # the optimum is chosen
     reached = f"refine={tolerance:g} is not reached with {steps} steps"
     if best is None:
         text = f"{found.message}; {reached}: none of {rounds} solves ends with a plan"

@@ -442,7 +442,7 @@ class InteriorPointSolver:
         for name, value in (("tolerance", tolerance), ("time_limit", time_limit)):
             if not float(check_shape(name, value, (), finite=False)) >= 0:
                 raise ValueError(f"{name} must be at least 0, got {value}")
-        if isinstance(guess, tuple):
+        if isinstance(guess, tuple) and not isinstance(guess, Nodes):
             options: dict[str, Any] = {
                 "reference": reference, "t0": t0, "p": p, "arrival": arrival,
                 "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
@@ -462,7 +462,9 @@ class InteriorPointSolver:
         if not self.is_prepared:
             name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
         after = self._iterations_of_a_build() if np.isinf(time_limit) else np.inf
-        watch = Watch(started, time_limit, callback, Progress(name), self._compile_now, after)
+        # Of many starts, whoever asked for them tells how far they are.
+        progress = None if isinstance(guess, Nodes) else Progress(name)
+        watch = Watch(started, time_limit, callback, progress, self._compile_now, after)
         memory.reserve(max_iterations)
         with watch.over(memory.task):
             status, left = STALLED, max_iterations
@@ -520,7 +522,9 @@ class InteriorPointSolver:
                 self._scales = OF_PLANS
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
-        """Whether a guess led to no plan, and there is another one."""
+        """Whether a guess led to no plan, and there is another one; of many starts it is tried."""
+        if isinstance(guess, Nodes):
+            return False
         is_last = guess == "cheapest" if isinstance(guess, str) else (
             guess is None and self.problem.system.policy is None)  # fmt: skip
         return not is_last and status not in (CONVERGED, ITERATIONS)

@@ -1,17 +1,31 @@
-"""Several solves by one solver: from several guesses, or for many starts on all cores."""
+"""Several solves by one solver: from several guesses, from random starts, or for many states."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ...codegen._internal import check_shape, thread_count
+from ...codegen._internal import Progress, check_count, check_shape, thread_count
+from ...systems import System
 from .._outcome import Ends
-from .._solution import OptimalSolution
+from .._solution import DERIVED, LocalOptimum, OptimalSolution
+from .._solver import make_solver
+from .._transcription import Nodes
+
+# Random changes of a guess are waves along the horizon, so many for each state and each control.
+# Those of a state have its size, or its extent in the first plan; those of a control its range.
+STATE_WAVES, CONTROL_WAVES = 4, 8
+# Plans are one optimum if costs and states agree within these shares of the cost and of the range
+# of the states.
+SAME_COST, SAME_STATES = 1e-3, 0.05
+TOLD = 3  # optima in a message
 
 
 def best_of(
@@ -46,10 +60,17 @@ def solved_side_by_side(solver: Any, x0: ArrayLike, **options: Any) -> list[Opti
             f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, or one "
             "for each"
         )
+    return _side_by_side(
+        solver, len(starts), lambda own, k: own.solve(starts[k], guess=guesses[k], **options)
+    )
+
+
+def _side_by_side(solver: Any, jobs: int, done: Callable[[Any, int], Any]) -> list[Any]:
+    """What is done in each job, by a solver of the thread that does it, on all cores."""
     solver._take_built()
-    count = min(thread_count(), len(starts))
-    found: list[Any] = [None] * len(starts)
-    left = iter(range(len(starts)))  # taken from by whoever is free
+    count = min(thread_count(), jobs)
+    found: list[Any] = [None] * jobs
+    left = iter(range(jobs))  # taken from by whoever is free
     lock = Lock()
 
     def work(own: Any) -> None:
@@ -58,7 +79,7 @@ def solved_side_by_side(solver: Any, x0: ArrayLike, **options: Any) -> list[Opti
                 k = next(left, None)
             if k is None:
                 return
-            found[k] = own.solve(starts[k], guess=guesses[k], **options)
+            found[k] = done(own, k)
 
     if count <= 1:
         work(solver._twin())
@@ -72,3 +93,127 @@ def solved_side_by_side(solver: Any, x0: ArrayLike, **options: Any) -> list[Opti
                 left = iter(())
             raise
     return found
+
+
+def best_of_starts(
+    solver: Any, x0: np.ndarray, starts: int, options: dict[str, Any]
+) -> OptimalSolution:
+    """See ``starts`` of `OptimalControlProblem.solve`; `solver` is any one."""
+    count, began, ends = check_count("starts", starts), time.perf_counter(), Ends(options)
+    limit = options.pop("time_limit", np.inf)
+    progress = Progress(f"{count} starts of {solver.problem.system.name}")
+    default: Any = make_solver(None, solver.problem)
+    asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
+    found = [solver.solve(x0, **options | {"time_limit": limit})]
+    changed = _RandomGuesses(default, asked, found[0])
+    guesses = [changed(k) for k in range(1, count)]
+
+    def done(own: Any, k: int) -> OptimalSolution | None:
+        left = limit - (time.perf_counter() - began)
+        if left <= 0 or ends.is_asked:
+            return None
+        found.append(own.solve(x0, **options | {"guess": guesses[k], "time_limit": left}))
+        progress.tell(lambda: f"{len(found)} ended, {_cheapest(found)}")
+        return found[-1]
+
+    if hasattr(solver, "_twin") and options.get("callback") is None:
+        made = _side_by_side(solver, count - 1, done)
+    else:
+        made = [done(solver, k) for k in range(count - 1)]
+    found = [found[0], *(one for one in made if one is not None)]
+    best = min(found, key=lambda one: (not one.is_success, one.cost))
+    optima = _optima([one for one in found if one.is_success])
+    spent = time.perf_counter() - began
+    best.times.update({"total": spent, "model": spent})
+    solver.plan = best.plan
+    return best._with_message(f"{best.message}; {_told(optima, len(found), count)}", optima=optima)
+
+
+class _RandomGuesses:
+    """Nodes of a guess with random changes, the same ones in every run.
+
+    States move by waves that vanish at the start, unless a part of it is free. A free part that
+    two limits hold is drawn between them, by its logarithm if both are positive. Parts that stay
+    as they are, such as durations and parameters, move as a whole.
+    """
+
+    def __init__(self, solver: Any, asked: OptimalSolution, first: OptimalSolution) -> None:
+        self.once, self.problem, self.setting = solver.transcription, solver.problem, asked._setting
+        self.n, self.m = self.problem.system.n_errors, len(self.once.controls)
+        self.size = asked.plan["scales"][0, -(self.n + self.m) :].copy()
+        extent = _extent(self.problem.system, first.x)
+        self.size[: self.n] = np.fmax(self.size[: self.n], extent)
+        self.nodes = Nodes(asked.t, asked.x, asked.u)
+        stage = self.once._stages("stage", self.nodes, self.setting)
+        stays = (stage.A == np.eye(self.n)).all(axis=(0, 2))
+        self.moves = ~(stays & ~stage.B.any(axis=(0, 2)))
+        names, rows = self.problem.system.error_names, self.once.rows
+        self.limits = {
+            i: rows.names.index(names[i])
+            for i in self.problem.free_start.tolist() if names[i] in rows.names
+        }  # fmt: skip
+
+    def __call__(self, number: int) -> Nodes:
+        """The changes of a number."""
+        rng, n, m, N = np.random.default_rng(number), self.n, self.m, self.problem.horizon
+        rows = self.once.rows
+        along, steps = np.linspace(0.0, np.pi, N + 1), np.linspace(0.0, np.pi, N)
+        waves = np.sin(np.outer(along, np.arange(STATE_WAVES) + 0.5)) / np.sqrt(STATE_WAVES)
+        x = waves @ rng.normal(size=(STATE_WAVES, n)) * self.moves
+        waves = np.cos(np.outer(steps, np.arange(CONTROL_WAVES))) * 2 / np.sqrt(CONTROL_WAVES)
+        u = self.size[n:] * (waves @ rng.normal(size=(CONTROL_WAVES, m)))
+        free = np.isin(np.arange(n), self.problem.free_start)
+        x = self.size[:n] * (x + free * rng.normal(size=n))
+        for (i, row), drawn in zip(
+            self.limits.items(), rng.uniform(size=len(self.limits)), strict=True
+        ):
+            low, high = rows.lower[row], rows.upper[row]
+            if np.isfinite([low, high]).all():
+                value = low * (high / low) ** drawn if low > 0 else low + drawn * (high - low)
+                x[:, i] += value - self.nodes.x[0, i] - x[0, i]
+        return self.once.move(self.nodes, x, u, self.setting)
+
+
+def _optima(found: list[OptimalSolution]) -> tuple[LocalOptimum, ...]:
+    """Plans that differ, the cheapest first, with the number of starts that end at each."""
+    optima: list[LocalOptimum] = []
+    for one in sorted(found, key=lambda one: one.cost):
+        at = next((k for k, known in enumerate(optima) if _is_same(one, known.solution)), None)
+        if at is None:
+            optima.append(LocalOptimum(one.cost, 1, one))
+        else:
+            optima[at] = replace(optima[at], count=optima[at].count + 1)
+    return tuple(optima)
+
+
+def _is_same(one: OptimalSolution, known: OptimalSolution) -> bool:
+    if abs(one.cost - known.cost) > SAME_COST * abs(known.cost):
+        return False
+    system = known.problem.system
+    off = np.abs(system.error(one.x, known.x)).max(axis=0)
+    return bool((off <= SAME_STATES * _extent(system, known.x).max()).all())
+
+
+def _extent(system: System, x: np.ndarray) -> np.ndarray:
+    """Largest change of each state since the start."""
+    return np.abs(system.error(x, np.repeat(x[:1], len(x), axis=0))).max(axis=0)
+
+
+def _cheapest(found: list[OptimalSolution]) -> str:
+    costs = [one.cost for one in found if one.is_success]
+    return f"the cheapest plan costs {min(costs):.6g}" if costs else "no plan so far"
+
+
+def _told(optima: tuple[LocalOptimum, ...], ended: int, count: int) -> str:
+    """What the starts ended at, for messages."""
+    told = [f"{one.cost:.6g} from {one.count}" for one in optima[:TOLD]]
+    told = [f"cost {', '.join(told)}"] if told else []
+    dearer = sum(one.count for one in optima[TOLD:])
+    told += [f"{dearer} dearer"] if dearer else []
+    lost = ended - sum(one.count for one in optima)
+    told += [f"{lost} without a plan"] if lost else []
+    told += [f"no time for {count - ended}"] if ended < count else []
+    return f"{count} starts: {', '.join(told)}"
+
+
+DERIVED["best_of_starts"] = best_of_starts

@@ -12,7 +12,7 @@ from ...codegen._internal import Result, UnknownNameError, unknown_name
 from ...systems import Trajectory
 from ...systems._internal import block_slices
 from .._outcome import Iteration, SolveStatus, TranscriptionError
-from .._solution import DERIVED, OptimalSolution, Problem
+from .._solution import DERIVED, LocalOptimum, OptimalSolution, Problem, plot_optima
 from ._flat_phases import DURATION
 from ._phased_figure import plot_phases
 
@@ -49,6 +49,8 @@ class PhasedSolution(Result):
         jump between phases.
     times : ndarray
         Of the nodes of all phases, s.
+    optima : tuple of LocalOptimum
+        Where solves from several starts ended, as `OptimalSolution.optima`.
     """
 
     durations: dict[str, float]
@@ -58,6 +60,7 @@ class PhasedSolution(Result):
     solution: OptimalSolution
     whole: Trajectory | None
     times: np.ndarray
+    optima: tuple[LocalOptimum, ...] = ()
 
     @property
     def trajectory(self) -> Trajectory:
@@ -139,7 +142,7 @@ class PhasedSolution(Result):
         """States, inputs and what is bounded over time, as `OptimalSolution.plot`.
 
         Lines with names are where phases begin. Phases whose states are on different groups are
-        drawn one below the other.
+        drawn one below the other, optima of ``starts=`` side by side.
 
         Parameters
         ----------
@@ -150,6 +153,8 @@ class PhasedSolution(Result):
         -------
         matplotlib.figure.Figure
         """
+        if len(self.optima) > 1:
+            return plot_optima(self.optima, options)
         return plot_phases(self, options)
 
     def save(self, path: str | Path) -> Path:

@@ -208,6 +208,7 @@ class PhasedProblem:
         guess: Any = None,
         solver: Solver | str | None = None,
         refine: float | None = None,
+        starts: int | None = None,
         **options: Any,
     ) -> PhasedSolution:
         """Find the plan.
@@ -228,6 +229,9 @@ class PhasedProblem:
         refine : float, optional
             As of `OptimalControlProblem.solve`: the share of the cost and of the ranges by which
             the plan may miss that of continuous time. Each phase gets nodes where it needs them.
+        starts : int, optional
+            As of `OptimalControlProblem.solve`: how many random guesses to start from, also of the
+            durations. The cheapest plan is returned.
         **options
             Of `Solver.solve`.
 
@@ -238,6 +242,7 @@ class PhasedProblem:
         start = check_state(self.phases[0].system, "x0", x0)
         chosen: Any = type(make_solver(solver, self.problem))
         check_options(options, self.solve, chosen.solve, but=("reference", "t0"))
+        options = options | ({} if starts is None else {"starts": starts})
         if refine is not None:
             told = {"durations": durations, "guess": guess, "solver": solver}
             return DERIVED["refined"](self, start, refine, options | told)
@@ -278,8 +283,13 @@ class PhasedProblem:
         if may_go_on and found.status in ended:
             left = options.get("time_limit", np.inf) - (perf_counter() - began)
             options = options | ({"time_limit": left} if "time_limit" in options else {})
+            options.pop("starts", None)
             found = self._from_longer(found, start, guess, solver, options, ends)
         made = self._told(found, start, options)
+        if found.optima:
+            told = (replace(one, solution=self._told(one.solution, start, options))
+                    for one in found.optima)  # fmt: skip
+            made = replace(made, optima=tuple(told))
         text = DERIVED["coarseness"](solver, made) if is_told else ""
         if text:
             made = replace(made, solution=made.solution._with_message(made.message + text))

@@ -1,0 +1,115 @@
+"""Solves from several starts: the cheapest plan, and where the others ended."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE2, Product, Rn
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+    Residual,
+    Sphere,
+    keep_out,
+)
+from lgcontrol.systems import Input, System
+
+from .user_tasks import swing_up
+
+TASK = swing_up()
+
+
+def slide(**options):
+    """A mass with its goal on a hill between two valleys at ±1, that of -1 the deeper one."""
+    mass = System("mass", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "N", -4, 4)])
+    return OptimalControlProblem(
+        mass, 30, 0.1, Q=[0, 0.1], R=0.01, reference=[0.0, 0.0],
+        residuals=[Residual(lambda t, x, u, p: ca.vertcat(x[0] ** 2 - 1, 0.4 * (x[0] + 1)), 10.0)],
+        **options,
+    )  # fmt: skip
+
+
+def test_a_swing_up_from_several_starts_is_cheaper_than_from_one():
+    one, found = TASK.problem.solve(TASK.x0), TASK.problem.solve(TASK.x0, starts=8)
+    assert found.is_success
+    assert found.cost < 0.8 * one.cost
+    costs = [entry.cost for entry in found.optima]
+    assert costs == sorted(costs)
+    assert costs[0] == found.cost
+    assert one.cost in costs  # the first start is that of a plain solve
+    assert sum(entry.count for entry in found.optima) == 8
+    assert "8 starts: cost" in found.message
+    for entry in found.optima[:2]:  # optima: solves from them stay there
+        assert TASK.problem.solve(TASK.x0, guess=entry.solution).cost == pytest.approx(entry.cost)
+
+
+def test_starts_are_the_same_in_every_run_and_more_of_them_begin_alike():
+    few, again, more = (TASK.problem.solve(TASK.x0, starts=k) for k in (3, 3, 5))
+    assert np.array_equal(few.x, again.x)
+    assert {entry.cost for entry in few.optima} <= {entry.cost for entry in more.optima}
+
+
+@pytest.mark.parametrize("options", [{}, {"hold": "first"}, {"blocks": [2, 3, 5, 5, 5, 5, 5]}])
+def test_both_valleys_are_found(options):
+    found = slide(**options).solve([0.3, 0.0], starts=12)
+    ends = sorted(round(entry.solution.x[-1, 0]) for entry in found.optima)
+    assert ends == [-1, 1]
+    assert found.x[-1, 0] == pytest.approx(-1, abs=0.1)
+    assert {entry.solution.x.shape[1] for entry in found.optima} == {2}
+    if not options:  # a figure has both side by side
+        told = [column.subfigs[0].get_suptitle() for column in found.plot().subfigs]
+        assert told[0].startswith(f"cost {found.cost:.6g}")
+        assert len(told) == 2
+
+
+def test_ipopt_takes_the_same_starts():
+    ours, ipopt = (
+        slide().solve([0.3, 0.0], starts=4, solver=solver) for solver in ("interior_point", "ipopt")
+    )
+    assert ipopt.cost == pytest.approx(ours.cost, rel=1e-6)
+    assert "4 starts: cost" in ipopt.message
+
+
+def test_phases_start_from_other_durations_and_go_both_ways():
+    inputs = [Input("steer", "rad", -0.6, 0.6), Input("push", "m/s²", -2.0, 2.0)]
+    car = System(
+        "car", Product(pose=SE2, speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(u[0]) / 2.5, u[1]), inputs=inputs,
+    )  # fmt: skip
+    pole = keep_out(lambda t, x, u, p: x[:2], Sphere([4.0, 0.1], 1.0), radius=0.5)
+    ends = {"pose.x": 8.0, "pose.y": 0.0, "speed": 0.0}
+    stop = [Bound(name, value, value, at="terminal") for name, value in ends.items()]
+    phase = Phase(car, 20, (2.0, 12.0), R={"steer": 0.1, "push": 0.01}, bounds=[pole, *stop])
+    problem = PhasedProblem(phase, time_weight=1.0)
+    found = problem.solve([0.0, 0.0, 1.0, 0.0, 0.0], starts=6)
+    assert found.is_success
+    assert found.cost == found.optima[0].cost
+    middle = [entry.solution.trajectory.x[10, 1] for entry in found.optima]
+    assert min(middle) < 0 < max(middle)  # right of the pole and left of it
+    assert found.trajectory.x[10, 1] < 0  # which is shorter
+    assert found.durations["phase0"] == found.optima[0].solution.durations["phase0"]
+
+
+def test_time_and_callbacks_end_them():
+    found = TASK.problem.solve(TASK.x0, starts=4, time_limit=0.0)
+    assert "no time for 3" in found.message
+    seen = []
+    found = TASK.problem.solve(TASK.x0, starts=4, callback=lambda entry: seen.append(entry) or True)
+    assert len(seen) == 1
+    assert not found.optima
+
+
+def test_a_failing_guess_is_no_second_start_from_elsewhere():
+    solver = InteriorPointSolver(TASK.problem)
+    found = solver.problem.solve(TASK.x0, starts=3, solver=solver, max_iterations=3)
+    assert found.optima == ()
+    assert "3 without a plan" in found.message
+    assert len(found.iterations) == 4
+
+
+def test_starts_are_counted():
+    with pytest.raises(ValueError, match="starts"):
+        TASK.problem.solve(TASK.x0, starts=0)
