@@ -121,13 +121,13 @@ class Product(LieGroup):
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names with the block in front: ``pose.x``."""
-        return tuple(f"{b}.{n}" for b, group in self._items for n in group.coordinate_names)
+        """Names with the block in front: ``pose.x``; of one number without a name, the block's."""
+        return tuple(n for b, g in self._items for n in _within(b, g.coordinate_names))
 
     @cached_property
     def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names with the block in front: ``pose.rx``."""
-        return tuple(f"{b}.{n}" for b, group in self._items for n in group.tangent_names)
+        """Names with the block in front: ``pose.rx``; of one number without a name, the block's."""
+        return tuple(n for b, g in self._items for n in _within(b, g.tangent_names))
 
     @cached_property
     def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -295,6 +295,11 @@ class Product(LieGroup):
             [np.zeros((*shape, 0)), *(group._random(rng, shape) for _, group in self._items)],
             axis=-1,
         )
+
+
+def _within(block: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the entries of a block; the only one without a name of its own is the block."""
+    return (block,) if names == ("x0",) else tuple(f"{block}.{name}" for name in names)
 
 
 def _rebuild(items: tuple[tuple[str, LieGroup], ...]) -> Product:

@@ -111,7 +111,7 @@ def trim(
     ...     inputs=[Input("thrust", "m/s²", 0.0, 20.0)])
     >>> lift.trim(position=[3.0]).u
     array([9.81])
-    >>> climb = lift.trim(where={"speed.x0": 2.0})
+    >>> climb = lift.trim(where={"speed": 2.0})
     >>> climb.kind, climb.u
     ('relative equilibrium', array([10.81]))
     """

@@ -69,7 +69,7 @@ TABLE = {
                        in_plane(lambda p, R, x: np.array([x[4] - 0.3 * x[6],
                                                           x[4] + 0.3 * x[6]]) / 0.1)),
     "beacon range": (VEHICLE, est.beacon_range(VEHICLE, BEACON, lever_arm=ARM, bias="bias",
-                                               scale="scale.x0"),
+                                               scale="scale"),
                      in_space(lambda p, R, x: (1 + x[14]) * np.linalg.norm(
                          BEACON - p - R @ ARM, keepdims=True) + x[13])),
     "range of an unknown beacon": (CAR, est.beacon_range(CAR, "beacon"),

@@ -242,7 +242,7 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
         "step": (cart.step, {"method": "rk4", "substeps": 1}),
         "discretize": (cart.discretize, {"dt": 0.1, "method": "rk4", "substeps": 1}),
         "linearize": (cart.linearize, {"x": start, "u": [0, 0], "t": 0.0, "p": [1.0]}),
-        "trim": (cart.trim, {"guess": start, "u": [0, 0], "where": {"place.x0": 1.0}, "moving": (),
+        "trim": (cart.trim, {"guess": start, "u": [0, 0], "where": {"place": 1.0}, "moving": (),
                              "conditions": None, "p": None, "t": 0.0}),
         "augment": (cart.augment, {"delay": None, "lag": 0.1, "bias": "wind", "integrate": ()}),
         "with_parameters": (cart.with_parameters, {"values": {"mass": 2.0}}),

@@ -158,7 +158,7 @@ def test_integrals_of_errors_are_weighed_like_states():
         inputs=["force"],
     )  # fmt: skip
     ends, plain = [], {"x": 1, "v": 1}
-    integrating = cart.augment(integrate="x.x0")
+    integrating = cart.augment(integrate="x")
     for system, Q in ((cart, plain), (integrating, plain | {"integral": 50})):
         problem = OptimalControlProblem(
             system, 50, 0.2, Q=Q, R=1, terminal=0, reference=still(np.zeros(system.state.nq))
