@@ -84,11 +84,10 @@ class Planner:
         if np.isfinite(ask.budget):
             limits["time_limit"] = max(ask.budget - ask.spent, 0.0)
         work = self.real_time
-        solve = getattr(self.solver, "_solve_first", self.solver.solve)  # scales of steps
-        found = solve(
+        found = self.solver.solve(
             ask.x, guess=self.word if isinstance(self.guess, str) else self.guess,
             reference=ask.aim, t0=ask.start, p=ask.p,
-            max_iterations=work.at_most(work.first_iterations), **limits,
+            max_iterations=work.at_most(work.first_iterations), for_steps=True, **limits,
         )  # fmt: skip
         cost = found.cost if np.isfinite(found.cost) else 0.0
         usual = WarmStarts(cost, cost, ask.p, ask.reference)

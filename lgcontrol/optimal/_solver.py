@@ -87,8 +87,9 @@ class Solver(Protocol):
         max_iterations: int = 200,
         time_limit: float = np.inf,
         callback: Callable[[Iteration], bool | None] | None = None,
+        for_steps: bool = False,
     ) -> OptimalSolution:
-        """Iterate to convergence, or to a limit."""
+        """Iterate to convergence, or to a limit; `for_steps`: steps go on from this plan."""
         ...
 
     def step(

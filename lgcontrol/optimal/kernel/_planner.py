@@ -141,7 +141,6 @@ class InteriorPointSolver:
         self.plan: Plan | None = None
         self._model: StageModel | None = None
         self._lock = RLock()  # held by whoever works on the memory
-        self._scales = OF_PLANS
         self._forget_build()
         if problem is not None:
             self._model = StageModel(
@@ -389,6 +388,7 @@ class InteriorPointSolver:
         max_iterations: int = 500,
         time_limit: float = np.inf,
         callback: Callable[[Iteration], bool | None] | None = None,
+        for_steps: bool = False,
     ) -> OptimalSolution:
         """Iterate to convergence; never raises because the problem is hard.
 
@@ -425,6 +425,9 @@ class InteriorPointSolver:
             taken about as long as that does, and goes on with the code.
         callback : callable, optional
             Called with every `Iteration`; the solve stops when it returns True.
+        for_steps : bool
+            Whether `step` goes on from this plan, as in `MPC`. The problem then has the scales of
+            real-time steps, as in loops in C.
 
         Returns
         -------
@@ -446,6 +449,7 @@ class InteriorPointSolver:
             options: dict[str, Any] = {
                 "reference": reference, "t0": t0, "p": p, "arrival": arrival,
                 "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
+                "for_steps": for_steps,
             }  # fmt: skip
             return best_of(self, x0, guess, time_limit, options)
         self._take_built()
@@ -468,7 +472,8 @@ class InteriorPointSolver:
         memory.reserve(max_iterations)
         with watch.over(memory.task):
             status, left = STALLED, max_iterations
-            way = {"tolerance": tolerance, "resume": FRESH, "of": self._scales}
+            scales = OF_STEPS if for_steps else OF_PLANS
+            way = {"tolerance": tolerance, "resume": FRESH, "of": scales}
             is_near = isinstance(guess, OptimalSolution) and guess.is_success
             if is_near:
                 with memory.beginning_at(self.settings.real_time_mu):
@@ -511,15 +516,6 @@ class InteriorPointSolver:
             self.model.prepare()
         elif self.memory.exchange(found):
             self._stages = self.problem._kept["stages"] = found
-
-    def _solve_first(self, x0: ArrayLike, **options: Any) -> OptimalSolution:
-        """`solve` in the scales of real-time steps, which go on from its plan, as loops in C do."""
-        with self._lock:  # solves of other threads are in scales of plans
-            self._scales = OF_STEPS
-            try:
-                return self.solve(x0, **options)
-            finally:
-                self._scales = OF_PLANS
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
         """Whether a guess led to no plan, and there is another one; of many starts it is tried."""

@@ -246,6 +246,7 @@ class NLPSolver:
         max_iterations: int = 200,
         time_limit: float = np.inf,
         callback: Callable[[Iteration], bool | None] | None = None,
+        for_steps: bool = False,
     ) -> OptimalSolution:
         """Solve, about the result again until the centre stands; never raises as it is hard.
 
@@ -261,6 +262,8 @@ class NLPSolver:
             In s; kept by IPOPT within a round, by fatrop between rounds.
         callback : callable, optional
             Called with an `Iteration` after each round; the solve stops when it returns True.
+        for_steps : bool
+            Of no effect: steps are whole solves.
 
         Returns
         -------

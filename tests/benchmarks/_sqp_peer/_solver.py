@@ -288,6 +288,7 @@ class SQPSolver:
         max_iterations: int = 200,
         time_limit: float = np.inf,
         callback: Callable[[Iteration], bool | None] | None = None,
+        for_steps: bool = False,
     ) -> OptimalSolution:
         """Iterate to convergence; never raises because the problem is hard.
 
