@@ -316,12 +316,17 @@ def plot_optima(optima: tuple[LocalOptimum, ...], options: dict[str, Any]) -> Fi
 
 
 def drawn(found: Any, name: str, inputs: Collection[Any], **own: Any) -> Any:
-    """What `plot_run` draws of a plan, with its inputs; `own` are times, states and the like."""
+    """What `plot_run` draws of a plan, with its inputs; `own` are times, states and the like.
+
+    A title has room for the status, and for the worst violation or the first clause of the message.
+    """
+    clause = found.message.partition("; ")[0].partition(": ")[0]
+    told = found.violations[0] if found.violations else clause
     return SimpleNamespace(
         name=name, input_names=tuple(entry.name for entry in inputs),
         input_units=tuple(entry.unit for entry in inputs),
         input_roles=tuple(entry.role for entry in inputs), estimate=None, estimate_std=None,
-        controllers={}, status=found.status, message=found.message.partition("; ")[0], **own,
+        controllers={}, status=found.status, message=f"{found.status}, {told}", **own,
     )  # fmt: skip
 
 

@@ -37,8 +37,8 @@ ACROSS = 8  # small axes side by side
 # A bound further from the data than this many spans would flatten the signals it bounds.
 BOUND_REACH = 1.0
 MANY = 8000  # points of a line
-HOUR = 3600.0  # s
-LONG_RUN = 3 * HOUR  # runs that are told in hours
+# Units of a time axis: length in s, and the least span in s that is told in it; others are in s.
+TIMES = {"d": (86400.0, 3 * 86400.0), "h": (3600.0, 3 * 3600.0), "min": (60.0, 20 * 60.0)}
 LOG_RANGE = 30.0  # times its tolerance that a signal is drawn on a linear axis
 DECADES = 1e3  # next to a tolerance, that are drawn below it
 NARROW = 0.012  # share of the time axis that a band covers at least
@@ -47,6 +47,10 @@ FLATTENED = 2.0  # times as high a panel is with what follows an event
 LETTERS = 0.35  # share of the time axis that the words of a limit take
 FEW_TICKS = 4  # of a small axes
 NEAR_EVENTS = 0.06  # share of the time axis between names of events
+LETTER = 0.055  # inches that a letter of such a name takes
+# Signals that vary by less than FLAT of the range of their limits, as rounding lets inputs do that
+# are at a limit, are drawn in a view of STILL of that range on each side.
+FLAT, STILL = 1e-3, 0.05
 
 
 class JudgedNumber(NamedTuple):
@@ -493,7 +497,8 @@ def _draw_events(ax: Any, events: Events, *, named: bool) -> None:
         ax.axvline(time, color=INK, lw=0.7, alpha=0.55, zorder=1.1, gid="event")
         if not named or time < free:
             continue
-        free = time + NEAR_EVENTS * (last - first)
+        letters = LETTER * len(name) / (ax.get_position().width * inches(ax.figure)[0])
+        free = time + max(NEAR_EVENTS, letters) * (last - first)
         right = time > first + 0.75 * (last - first)
         low = _is_high(ax, *((2 * time - free, time) if right else (time, free)))
         ax.annotate(name, (time, 0.0 if low else 1.0), parse_math=False,
@@ -552,6 +557,11 @@ def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
     if panel.bounds is None:
         return False
     low, high = ax.get_ylim()
+    ranges = np.ptp(panel.bounds, axis=0)
+    widest = float(ranges[np.isfinite(ranges)].max(initial=0.0))
+    if high - low < FLAT * widest:
+        low, high = ((low + high) / 2 + side * STILL * widest for side in (-1.0, 1.0))
+        ax.set_ylim(low, high)
     reach = BOUND_REACH * (high - low)
     bounds = panel.bounds if panel.bounds.ndim == 3 else panel.bounds[:, None]
     shared = np.array_equal(bounds, np.broadcast_to(bounds[..., :1], bounds.shape), equal_nan=True)
@@ -632,16 +642,17 @@ def draw_table(ax: Any, table: VerdictTable) -> None:
 
 
 def _name_times(ax: Any, t: np.ndarray) -> str:
-    """What a time axis says; times of many hours are told in hours."""
-    if not len(t) or t.max() < LONG_RUN:
-        return "time [s]"
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+    """What a time axis says, in the unit that the span of the times asks for."""
+    span = float(np.ptp(t)) if len(t) else 0.0
+    unit = next((name for name, (_, least) in TIMES.items() if span >= least), "s")
+    if unit != "s":
+        from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-    hours = MaxNLocator(8, steps=[1, 2, 3, 4, 6, 10])
-    places = HOUR * np.asarray(hours.tick_values(t.min() / HOUR, t.max() / HOUR))
-    ax.xaxis.set_major_locator(FixedLocator(places.tolist()))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / HOUR:g}"))
-    return "time [h]"
+        length, locator = TIMES[unit][0], MaxNLocator(8, steps=[1, 2, 3, 4, 6, 10])
+        places = length * np.asarray(locator.tick_values(t.min() / length, t.max() / length))
+        ax.xaxis.set_major_locator(FixedLocator(places.tolist()))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / length:g}"))
+    return f"time [{unit}]"
 
 
 def _unit(unit: str) -> str:

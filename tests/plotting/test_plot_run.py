@@ -705,13 +705,18 @@ def test_png_files_are_those_of_matplotlib(tmp_path):
     assert figure.dpi == again.dpi
 
 
-def test_times_of_many_hours_are_told_in_hours():
-    figure = drive(t=T * 86400 / T[-1]).plot()
+@pytest.mark.parametrize(
+    ("span", "unit", "ticks"),
+    [(600.0, "s", None), (3600.0, "min", ["0", "10", "20"]), (86400.0, "h", ["0", "3", "6"]),
+     (180 * 86400.0, "d", ["0", "30", "60"])],
+)  # fmt: skip
+def test_a_time_axis_has_the_unit_of_its_span(span, unit, ticks):
+    figure = drive(t=T * span / T[-1]).plot()
     figure.draw_without_rendering()
     last = next(ax for ax in figure.axes if ax.get_xlabel())
-    assert last.get_xlabel() == "time [h]"
-    assert [text.get_text() for text in last.get_xticklabels()][:3] == ["0", "3", "6"]
-    assert last.get_xlim() == (0.0, 86400.0)
+    assert last.get_xlabel() == f"time [{unit}]"
+    assert ticks is None or [text.get_text() for text in last.get_xticklabels()][:3] == ticks
+    assert last.get_xlim() == (0.0, span)
 
 
 def test_what_the_toolkit_and_its_designs_make_of_numbers_has_units():

@@ -27,6 +27,8 @@ def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:
     if figure is None:
         figure = new_figure(sizes[:, 0].max(), sizes[:, 1].sum())
     rows = figure.subfigures(len(runs), 1, height_ratios=sizes[:, 1], squeeze=False)[:, 0]
+    for run in runs[1:]:
+        run.message = ""  # the first one tells it
     for run, row in zip(runs, rows, strict=True):
         plot_run(run, **{**options, "figure": row})
     return figure
