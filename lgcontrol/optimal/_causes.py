@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import casadi as ca
 import numpy as np
 
+from ..systems import System
 from ._outcome import SolveStatus
 from ._plan import Plan
 from ._stage_model import Expansion, StageModel, by_nodes
@@ -40,6 +41,8 @@ TOO_LONG = 1e3
 # by an implicit method, which end 0.065 above zero at most, have 0.68: they are not meant.
 OFF, OFF_SLOPE, PARTS, MOVED, LEAST_SLOPE, LEAST_SPAN = 0.1, 0.7, 4, 1e-5, 0.03, 1e-3
 TINY = np.finfo(float).tiny
+# Lengths of motion from a node, in steps, that are tried for solutions of algebraic equations.
+ALONG_STEP = 0.5, 1.0, 2.0
 # Displacement of a coordinate that tells whether it makes something infinite.
 ASIDE = 1e-3
 
@@ -173,9 +176,42 @@ def _not_finite(last: LastIterate) -> str:
 def _unsolved(last: LastIterate, k: int) -> str:
     """Which algebraic equation of the system has no solution at a node; empty where all have."""
     t, x, u, p = _given(last, k)
-    system = last.model.problem.system
+    system, nodes = last.model.problem.system, last.nodes
     text = system.unsolved(t, x, u, p[: system.n_parameters])
-    return text and f"at node {k} {text}"
+    if text:
+        return f"at node {k} {text}"
+    one = Nodes(nodes.t[k : k + 2], nodes.x[k : k + 2], nodes.u[k : k + 1])
+    return unsolved_beside(system, one, p, first=k)
+
+
+def _fold(last: LastIterate) -> str:
+    """A state next to the iterate at which algebraic equations have no solution."""
+    return unsolved_beside(last.model.problem.system, last.nodes, last.setting.p)
+
+
+def unsolved_beside(system: System, nodes: Nodes, p: np.ndarray, first: int = 0) -> str:
+    """Which algebraic equation has no solution next to nodes or in their steps, and at which state.
+
+    Empty for other systems, and where all have one. `first` is the number of the first node.
+    """
+    if system.is_discrete or not system.has_algebraic_states:
+        return ""
+    t, x, u, own = nodes.t[:-1], nodes.x[:-1], nodes.u, p[: system.n_parameters]
+    state = system.state
+    span = np.abs(state.minus(nodes.x, nodes.x[0])).max(axis=0)
+    span = np.maximum(span, ASIDE * max(float(span.max()), 1.0))
+    ways = [share * side for share in PROBES[::-1] for side in np.diag(span)]
+    rates = np.asarray(system.f(t, x, u, own)) * np.diff(nodes.t)[:, None]
+    tried = [state.plus(x, sign * way) for way in ways for sign in (-1.0, 1.0)]
+    tried += [state.plus(x, share * np.nan_to_num(rates)) for share in ALONG_STEP]
+    for at in map(np.asarray, tried):
+        bad = ~np.isfinite(np.asarray(system.f(t, at, u, own))).all(axis=-1)
+        for k in np.flatnonzero(bad)[:1].tolist():
+            if text := system.unsolved(t[k], at[k], u[k], own):
+                pairs = zip(state.coordinate_names, at[k], strict=True)
+                told = ", ".join(f"{name} = {value:.4g}" for name, value in pairs)
+                return f"next to node {first + k}, at {told}, {text}"
+    return ""
 
 
 def _rate(last: LastIterate, k: int) -> str:
@@ -247,11 +283,23 @@ def _bad(at: Expansion, k: int) -> int:
 # -- what diverged, and sizes ----------------------------------------------------------------------
 
 
+def has_diverged(last: LastIterate) -> bool:
+    """Whether states are so far from start and reference that rounding hides what they violate."""
+    nodes, setting = last.nodes, last.setting
+    start = nodes.x[0] if setting.x0 is None else setting.x0
+    known = max(1.0, float(np.abs(start).max()), float(np.abs(setting.x_ref).max()))
+    return bool(np.abs(nodes.x).max() > DIVERGED * known)
+
+
 def _diverged(last: LastIterate) -> str:
-    """Whether the first iterate was out of all bounds."""
+    """Whether the first iterate was out of all bounds, or the last one is."""
     first = np.abs(last.log[0, :3]).max()
     if not first > DIVERGED:
-        return ""
+        if not has_diverged(last):
+            return ""
+        size = np.abs(last.nodes.x).max(axis=0)
+        name = last.model.problem.system.state.coordinate_names[int(size.argmax())]
+        return f"the plan diverges, with {name} up to {size.max():.1e}: bound it, or fix its start"
     return (
         f"the initial guess diverges, with numbers up to {first:.1e}: start from states that do "
         'not, guess="rest", guess="screw" or a Trajectory'
@@ -278,7 +326,10 @@ def _sizes(last: LastIterate) -> str:
 
 
 class HeldRow(NamedTuple):
-    """A row that holds at a node: name, gradient, its change over the widest probe, multiplier."""
+    """A row that holds at a node: name, gradient, its change over the widest probe, multiplier.
+
+    And how far it is beyond its limit.
+    """
 
     name: str
     node: int
@@ -286,6 +337,7 @@ class HeldRow(NamedTuple):
     bend: np.ndarray
     price: float
     is_equality: bool
+    excess: float
 
 
 def _held(last: LastIterate) -> list[HeldRow]:
@@ -301,14 +353,15 @@ def _held(last: LastIterate) -> list[HeldRow]:
         if not is_equality and np.isfinite(sides.weight[c]):
             continue
         for k in np.flatnonzero(active).tolist():
+            off = 0.0
             if not is_equality:
-                off = sides.sign[c] * (at.rows[k, r] - sides.limit[c])
+                off = float(sides.sign[c] * (at.rows[k, r] - sides.limit[c]))
                 if off < -ACTIVE * max(1.0, abs(sides.limit[c])):
                     continue
             price = np.abs(plan["z"][k, c])
             if is_equality:
                 price = max(price, np.abs(plan["nu"][k, c - count]))
-            entry = rows.names[r], k, slopes[k, r], bends[k, r], float(price), is_equality
+            entry = rows.names[r], k, slopes[k, r], bends[k, r], float(price), is_equality, off
             held.append(HeldRow(*entry))
     return sorted(held, key=lambda one: -one.price)[:MOST_ROWS]
 
@@ -356,6 +409,11 @@ def _without_slope(last: LastIterate, one: HeldRow) -> str:
     what = f"{one.name} is at its limit at node {one.node}, where its gradient vanishes"
     if one.is_equality:
         return f"{what}: state each part that is to be zero, instead of a square or a product"
+    if one.excess > NEAR:  # as in the middle of an obstacle
+        return (
+            f"{one.name} violates its bound at node {one.node}, where its gradient vanishes: give "
+            "a guess= on one side of there, such as a Trajectory"
+        )
     remedy = "state the quantity itself instead of its square"
     if one.node == len(last.nodes.u):
         remedy += (
@@ -536,10 +594,10 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
 Rule: TypeAlias = Callable[[LastIterate], str]
 # Rules in order, the most certain first; a solve that failed, or is infeasible, asks fewer.
 ALL_RULES: tuple[Rule, ...] = (
-    _not_finite, _diverged, _too_long, _off_their_motion, _dependent, _kink, _sizes
+    _not_finite, _diverged, _fold, _too_long, _off_their_motion, _dependent, _kink, _sizes
 )  # fmt: skip
 RULES: dict[SolveStatus, tuple[Rule, ...]] = {
     SolveStatus.FAILED: (_not_finite,),
-    SolveStatus.INFEASIBLE: (_not_finite, _too_long, _dependent),
+    SolveStatus.INFEASIBLE: (_not_finite, _fold, _too_long, _dependent),
 }
-ALONE = _not_finite, _diverged, _too_long  # nothing else can be told next to these
+ALONE = _not_finite, _diverged, _fold, _too_long  # nothing else can be told next to these

@@ -196,9 +196,13 @@ class TranscriptionError:
 
 
 def sentence(
-    status: SolveStatus, last: Iteration, tolerance: float, *, stalled: str, failed: str
-) -> str:
-    """What a status means; a solver says how its steps lead nowhere, and why there are none."""
+    status: SolveStatus, last: Iteration, tolerance: float, *, stalled: str, failed: str,
+    infeasible: str = "give one of them soft=, allow more time, or start elsewhere",
+) -> str:  # fmt: skip
+    """What a status means.
+
+    A solver says how its steps lead nowhere, why there are none, and what makes it feasible.
+    """
     optimal = f"optimal to {last.kkt:.1e} after {last.number} iterations"
     residual = f"residual {last.kkt:.1e} after"
     return {
@@ -209,10 +213,7 @@ def sentence(
         ),
         SolveStatus.ITERATION_LIMIT: f"{residual} {last.number} iterations",
         SolveStatus.TIME_LIMIT: f"{residual} {last.time:.3g} s",
-        SolveStatus.INFEASIBLE: (
-            "no step reduces the violation of the hard bounds; give one soft=, allow more time, "
-            "or start elsewhere"
-        ),
+        SolveStatus.INFEASIBLE: f"no step reduces the violation of the hard bounds; {infeasible}",
         SolveStatus.STALLED: f"{stalled}: {residual} {last.number} iterations",
         SolveStatus.FAILED: failed,
         SolveStatus.STOPPED: "stopped by the callback",

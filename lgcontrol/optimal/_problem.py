@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import named_options
+from ..codegen import ModelFunction, named_options
 from ..codegen._internal import (
     check_list,
     check_one_by_one,
@@ -229,6 +229,7 @@ class OptimalControlProblem(Frozen):
     free_start: np.ndarray
     input_limits: InputLimits
     _is_refined: bool
+    _in_parts: Callable[[int], ModelFunction] | None
     _automatic: frozenset[str]
     _kept: dict[str, Any]
     _parts: Mapping[str, slice]
@@ -258,6 +259,7 @@ class OptimalControlProblem(Frozen):
         hold: str = "zero",
         blocks: int | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
         _is_refined: bool = False,
+        _in_parts: Callable[[int], ModelFunction] | None = None,
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
@@ -295,6 +297,7 @@ class OptimalControlProblem(Frozen):
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
             has_equal_steps=are_equal, _kept={}, _is_refined=_is_refined,
+            _in_parts=_in_parts,
             reference=reference, hold=check_input_hold(system, hold, method), blocks=blocks,
             may_change=check_blocks(system, horizon, blocks),
             quadrature=check_quadrature(system, quadrature, hold),

@@ -85,12 +85,12 @@ def ends_of_steps(
 ) -> np.ndarray:
     """Ends (N, nq) of all steps from their first nodes, each made of so many shorter ones.
 
-    Whole steps of discrete systems, which have no shorter ones but those of phases.
+    Whole steps of discrete systems, which have no shorter ones; phases make theirs.
     """
     system = problem.system
     own, t, x = p[: system.n_parameters], t[:-1], x[:-1]
     if system.is_discrete:
-        shorter = problem._kept.get("in parts") if parts > 1 else None
+        shorter = problem._in_parts if parts > 1 else None
         step = system.step() if shorter is None else shorter(parts)
         return np.asarray(step(t, x, u, own))
     step, h = system.step(problem.method, problem.substeps), problem.steps / parts

@@ -717,6 +717,11 @@ class SystemDefinition(Memo, Generic[State]):
             made._algebraic = self._algebraic
         return made
 
+    @property
+    def has_algebraic_states(self) -> bool:
+        """Whether the field solves equations for algebraic states, see `System.from_dae`."""
+        return self._algebraic is not None
+
     def unsolved(self, t: Any, x: Any, u: Any = None, p: Any = None) -> str:
         """Which algebraic equation has no solution at a point (`from_dae`); empty where all have.
 

@@ -14,7 +14,7 @@ from lgcontrol.optimal import (
     PhasedProblem,
     Residual,
 )
-from lgcontrol.systems import Input, System
+from lgcontrol.systems import Input, Parameter, System
 
 
 def cart(limit=1.0):
@@ -131,7 +131,38 @@ def long(steps):
     return problem.solve([1.0])
 
 
+def drain(end, make):
+    """A tank whose outflow is the root of its level, which has none below the bottom."""
+    tank = System.from_dae(
+        "tank", Rn(1, ("level",)), lambda t, x, z, u, p: u - z, lambda t, x, z, u, p: z**2 - x,
+        [Parameter("flow", "", 0.5)], inputs=[Input("feed", "", -1, 1)],
+    )  # fmt: skip
+    there = Bound("level", end, end, at="terminal")
+    if make is PhasedProblem:
+        return PhasedProblem(Phase(tank, 5, (0.2, 3.0), bounds=[there]), time_weight=1).solve([0.5])
+    return OptimalControlProblem(tank, 5, 0.3, Q=0, R=1, bounds=[there]).solve([0.5])
+
+
+def pass_by(least):
+    """On to 1 m at 0.5 m/s or more, which takes 2 s or less."""
+    bounds = [Bound("x1", lower=0.5), Bound("x0", 1, 1, at="terminal")]
+    phase = Phase(cart(), 5, (least, 5.0), bounds=bounds)
+    return PhasedProblem(phase, time_weight=1).solve([0.0, 0.6])
+
+
 CAUSES = {
+    "a fold": (
+        lambda: drain(-0.2, OptimalControlProblem), lambda: drain(0.1, OptimalControlProblem),
+        ["next to node ", ", at level = -0.0", "entry 0 of g is"],
+    ),
+    "a fold in a phase": (
+        lambda: drain(-0.2, PhasedProblem), lambda: drain(0.1, PhasedProblem),
+        ["phase 'phase0', next to node ", ", at level = -0.0", "entry 0 of g is"],
+    ),
+    "a duration at its least": (
+        lambda: pass_by(3.0), lambda: pass_by(1.0),
+        ["give one of them soft=, allow a shorter time, or", "duration.phase0 (lower, 3)"],
+    ),
     "a duration at its limit": (
         lambda: short(1.0), lambda: short(10.0),
         ["at their limits: push, duration.phase0 (upper, 1)"],
@@ -150,7 +181,7 @@ CAUSES = {
     ),
     "steps that are too long for a stiff motion": (
         lambda: hurry("rk4"), lambda: hurry("radau_iia5"),
-        ["the steps are too long for the motion of servo", "multiplies changes of motion.speed by",
+        ["the steps are too long for the motion of servo", "multiplies changes of speed by",
          'method="radau_iia5"'],
     ),
     "long steps whose violation is at its least": (
@@ -245,6 +276,29 @@ def test_an_obstacle_over_the_goal_is_named():
     assert found.status == "infeasible"
     assert "goal exceeds its bound by 0.96" in found.message
     assert found.message.endswith("in conflict with the bound on wall")
+
+
+def test_an_obstacle_over_the_start_says_so_first():
+    """Its middle is where the cart stands: no small change of the plan leads out of there."""
+    wall = Bound(lambda t, x, u, p: x[0] ** 2, lower=1.0, name="pillar")
+    found = OptimalControlProblem(cart(), 20, 0.1, Q=0, R=0.1, bounds=[wall]).solve([0.0, 0.0])
+    first, second, *_ = found.message.split("; ")[1:]
+    assert first == "the start itself violates pillar by 1: start within, or give soft="
+    assert "pillar violates its bound at node" in second and "guess= on one side" in second
+
+
+def test_a_loop_that_does_not_close_names_the_coordinate():
+    forward = Phase(cart(), 10, (1.0, 5.0), bounds=[Bound("x1", 0.5, 2.0)])
+    found = PhasedProblem(forward, time_weight=1, is_periodic=True).solve([0.0, 1.0])
+    assert "x0 where the loop closes exceeds its bound by" in found.message
+    assert found.kkt == found.solution.kkt and found.violations == found.solution.violations
+
+
+def test_a_plan_that_runs_away_has_not_converged():
+    """Far enough out rounding closes a loop that moves on."""
+    forward = Phase(cart(), 3, (1.0, 5.0), bounds=[Bound("x1", lower=0.5)])
+    found = PhasedProblem(forward, time_weight=1, is_periodic=True).solve([0.0, 1.0])
+    assert not found.is_success
 
 
 def test_nodes_of_phases_are_numbers_of_nodes():

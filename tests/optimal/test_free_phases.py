@@ -130,10 +130,8 @@ def test_the_longest_flight_within_limits_is_found():
     problem = PhasedProblem(Phase(CART, 5, (0.5, 3.0)), time_weight=-1.0)
     found = problem.solve([0.0, 0.0])
     assert found.durations["phase0"] == pytest.approx(3.0, abs=1e-6)
-    told = (
-        "duration.phase0 is at its upper limit, 3: a wider one lowers the cost, at first by 1 per"
-    )
-    assert told in found.message
+    told = "at its upper limit, 3: a larger one lowers the cost, at first by 1 per s"
+    assert f"duration.phase0 is {told}" in found.message
 
 
 @pytest.mark.parametrize("at", ["start", "both"])
@@ -152,7 +150,7 @@ def test_a_free_constant_that_ends_at_its_limit_says_what_that_costs(at, least):
     found = problem.solve([0.1, 0.0, 1.0])
     assert found.is_success
     assert found.x[0, 2] == pytest.approx(max(least, 2 * np.sqrt(0.9)), abs=1e-4)
-    told = "T.x0 is at its lower limit, 2.5: a wider one lowers the cost, at first by 1 per unit"
+    told = "T is at its lower limit, 2.5: a smaller one lowers the cost, at first by 1 per"
     assert (told in found.message) == (least == 2.5)
 
 

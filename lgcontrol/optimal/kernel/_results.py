@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._causes import LastIterate, causes_of, proves_nothing
+from .._causes import LastIterate, causes_of, has_diverged, proves_nothing
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -123,6 +123,8 @@ class KernelResults:
         last_one = LastIterate(self.model, setting, nodes, found, log)
         if status is SolveStatus.INFEASIBLE and proves_nothing(last_one):
             status = SolveStatus.STALLED  # its violation proves something of the steps alone
+        if status.is_success and has_diverged(last_one):
+            status = SolveStatus.STALLED
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
@@ -135,19 +137,20 @@ class KernelResults:
             failed = "the numbers of the iterates are not finite: start elsewhere"
             if status is SolveStatus.FAILED and causes:
                 failed = causes.pop()
+            start = start_violations(once.rows, rows[0], tolerance) if violations else ""
             message = sentence(
-                status, last, tolerance, stalled="no step lowers the cost", failed=failed
-            )
+                status, last, tolerance, stalled="no step lowers the cost", failed=failed,
+                infeasible=start or self._remedy(rows),
+            )  # fmt: skip
             if is_long and last.kkt <= tolerance:
                 message = f"{message}, of the least violation"
             if is_lost:
                 causes.append(self._at_start_limits(rows))
                 causes = causes if any(causes) else [OTHER_START]
-            parts = [message, *causes, *map(str, violations), _of_defects(gap)]
+            told = "" if status is SolveStatus.INFEASIBLE else start  # which tells it already
+            parts = [message, told, *causes, *map(str, violations), _of_defects(gap)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
                 parts += self._at_limits(nodes, setting, rows), self._in_conflict(found, violations)
-            if violations:
-                parts.append(start_violations(once.rows, rows[0], tolerance))
             if status.is_success:
                 parts += self._binding_limits(found, nodes, setting)
             return {"message": unknown or "; ".join(filter(None, parts))}
@@ -213,6 +216,17 @@ class KernelResults:
         names += self._starts_at_limits(values)
         return f"at their limits: {', '.join(names)}" if names else ""
 
+    def _remedy(self, values: np.ndarray) -> str:
+        """What may make hard bounds feasible: more time, unless a free duration is too long."""
+        model = self.model
+        rows = model.transcription.rows.names, model.sides.row[model.of_start]
+        is_free = any(rows[0][row].startswith(f"{DURATION}.") for row in rows[1])
+        times = [one for one in self._starts_at_limits(values) if one.startswith(f"{DURATION}.")]
+        asked = {" (lower": "a shorter time", " (upper": "more time"}
+        moved = [f"allow {told}" for side, told in asked.items() if any(side in t for t in times)]
+        moved = moved if is_free else ["allow more time"]
+        return f"{', '.join(['give one of them soft=', *moved])}, or start elsewhere"
+
     def _at_start_limits(self, values: np.ndarray) -> str:
         """Free initial values that are at a limit, such as a duration, for messages."""
         names = self._starts_at_limits(values)
@@ -258,9 +272,12 @@ class KernelResults:
                     "0 if it is to be there"
                 )
                 continue
+            unit = "s" if names[row].startswith(f"{DURATION}.") else ""
+            unit = unit or model.problem.bound_unit(names[row]) or "unit"
+            other = "smaller" if side == "lower" else "larger"
             told.append(
-                f"{names[row]} is at its {side} limit, {sides.limit[j]:g}: a wider one lowers the "
-                f"cost, at first by {price:.2g} per unit; widen it unless it is meant"
+                f"{names[row]} is at its {side} limit, {sides.limit[j]:g}: a {other} one lowers "
+                f"the cost, at first by {price:.2g} per {unit}; move it unless it is meant"
             )
         return told
 

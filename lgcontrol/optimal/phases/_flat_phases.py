@@ -14,7 +14,7 @@ from ...groups import LieGroup, Product, Rn
 from ...integrators import Method, get_method
 from ...systems import Input, Parameter, System
 from ...systems._internal import TrajectoryPoint, check_state, point_states
-from .._bounds import ALONG, Bound, check_numbers, nodes_at
+from .._bounds import ALONG, Bound, NamedRows, check_numbers, nodes_at
 from .._places import free_errors
 from .._problem import OptimalControlProblem
 from .._statement import AT_POINTS, QUADRATURES, collocation_of, points_within
@@ -108,6 +108,7 @@ class FlatPhases:
                 *self._priors(), *(r for i in spans for r in self._residuals(i)),
                 *(square for own in bounds for square in own.squares()),
             ],
+            _in_parts=self.in_parts,
             bounds=[*ends, *loop, *(bound for own in bounds for bound in own.bounds())],
         )  # fmt: skip
 
@@ -540,7 +541,8 @@ class FlatPhases:
                 now = ca.if_else(t > end - 0.5, self._after_all(x, p), now)
             return group.minus(now, x[kept])
 
-        return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
+        names = tuple(f"{name} where the loop closes" for name in group.tangent_names)
+        return Bound(NamedRows(function, names), 0.0, 0.0, at=range(0, end + 1, end), name="loop")
 
 
 class Coordinates(NamedTuple):

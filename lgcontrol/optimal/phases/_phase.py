@@ -106,9 +106,10 @@ class Phase:
                 "no good plan reaches, as in (0.2, 60.0)"
             )
         if not (0 <= limits[0] <= limits[1] < np.inf) or limits[1] == 0:
+            order = "; the least comes first" if limits[1] < limits[0] else ""
             raise ValueError(
                 f"duration must be seconds > 0, or two limits such as (0.2, 10.0), got "
-                f"{self.duration!r}"
+                f"{self.duration!r}{order}"
             )
         if self.lengths is not None:
             lengths = check_shape("lengths", self.lengths, (self.steps,))

@@ -11,7 +11,7 @@ import numpy as np
 from ...codegen._internal import Result, UnknownNameError, unknown_name
 from ...systems import Trajectory
 from ...systems._internal import block_slices
-from .._outcome import Iteration, SolveStatus, TranscriptionError
+from .._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from .._solution import DERIVED, LocalOptimum, OptimalSolution, Problem, plot_optima
 from ._flat_phases import DURATION
 from ._phased_figure import plot_phases
@@ -91,6 +91,16 @@ class PhasedSolution(Result):
     def cost(self) -> float:
         """Cost of the plan."""
         return self.solution.cost
+
+    @property
+    def kkt(self) -> float:
+        """Optimality residual, as `OptimalSolution.kkt`."""
+        return self.solution.kkt
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """Hard constraints that the plan violates, as `OptimalSolution.violations`, in seconds."""
+        return self.solution.violations
 
     def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
         """How far the plan is from what its systems do between the nodes.

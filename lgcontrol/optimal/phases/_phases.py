@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -18,6 +19,7 @@ from ...integrators import Method
 from ...systems import Parameter, Trajectory
 from ...systems._internal import check_name, check_state
 from .._bounds import ALONG, check_consistent, with_known_limits
+from .._causes import unsolved_beside
 from .._input_view import KINDS
 from .._outcome import Ends, SolveStatus
 from .._problem import OptimalControlProblem
@@ -25,8 +27,9 @@ from .._rows import expression_of
 from .._solution import DERIVED, OptimalSolution
 from .._solver import Solver, make_solver
 from .._statement import AT_POINTS, check_input_hold, check_quadrature
+from .._transcription import Nodes
 from .._weights import WeightLike
-from ._flat_phases import FlatPhases, reference_of
+from ._flat_phases import MOTION, FlatPhases, reference_of
 from ._phase import Phase
 from ._phase_bounds import named_rows
 from ._phase_motions import guess_of_phases, held, nodes_of
@@ -273,7 +276,6 @@ class PhasedProblem:
                         "Phase(duration=) says"
                     )
         given = guess_of_phases(self._flat, guess, times)
-        self.problem._kept["in parts"] = self._flat.in_parts
         solver, began, ends = make_solver(solver, self.problem), perf_counter(), Ends(options)
         found = self.problem.solve(
             self._flat.start(start, times), guess=given, solver=solver, **options
@@ -373,8 +375,22 @@ class PhasedProblem:
             whole = parts[names[0]]
         return PhasedSolution(
             Durations(zip(names, seconds, strict=True)), t[self._flat.starts[1:]], parts, self,
-            self._with_start(_in_seconds(found, t), start, p), whole, t,
+            self._with_start(self._with_fold(_in_seconds(found, t), parts, p), start, p), whole, t,
         )  # fmt: skip
+
+    def _with_fold(
+        self, solution: OptimalSolution, parts: Mapping[str, Trajectory], p: np.ndarray
+    ) -> OptimalSolution:
+        """The solution, whose message names algebraic equations that kept it from a plan."""
+        for phase, part in zip(self.phases, parts.values(), strict=True):
+            if solution.is_success or not phase.system.has_algebraic_states or len(part) < 2:
+                continue
+            nodes = Nodes(part.t, part.x, part.u[: len(part) - 1])
+            if told := unsolved_beside(phase.system, nodes, p):
+                causes = f"phase {phase.name!r}, {told}", *map(str, solution.violations)
+                message = "; ".join((solution.message.partition("; ")[0], *causes))
+                return replace(solution, message=message)
+        return solution
 
     def _with_start(
         self, solution: OptimalSolution, x0: np.ndarray, p: np.ndarray
@@ -459,8 +475,8 @@ class PhasedProblem:
 
 
 def _in_seconds(solution: OptimalSolution, t: np.ndarray) -> OptimalSolution:
-    """The solution with the times of its nodes in what it says of violations."""
-    message = solution.message
+    """The solution with the times of its nodes in what it says, and with names of the phases."""
+    message = re.sub(rf"(?<![\w.]){MOTION}\d*\.", "", solution.message)
     told = tuple(v._replace(time=float(t[v.node])) for v in solution.violations)
     for before, after in zip(solution.violations, told, strict=True):
         message = message.replace(str(before), str(after))
