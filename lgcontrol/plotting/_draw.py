@@ -48,9 +48,9 @@ LETTERS = 0.35  # share of the time axis that the words of a limit take
 FEW_TICKS = 4  # of a small axes
 NEAR_EVENTS = 0.06  # share of the time axis between names of events
 LETTER = 0.055  # inches that a letter of such a name takes
-# Signals that vary by less than UNMOVED of the range of their limits, as rounding lets inputs do that
-# are at a limit, are drawn in a view of AROUND of that range on each side.
-UNMOVED, AROUND = 1e-3, 0.05
+# Signals that vary by less than UNMOVED of the range of their limits, as inputs at a limit, are
+# drawn in a view of UNMOVED_VIEW of that range on each side.
+UNMOVED, UNMOVED_VIEW = 1e-3, 0.05
 
 
 class JudgedNumber(NamedTuple):
@@ -560,7 +560,7 @@ def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
     ranges = np.ptp(panel.bounds, axis=0)
     widest = float(ranges[np.isfinite(ranges)].max(initial=0.0))
     if high - low < UNMOVED * widest:
-        low, high = ((low + high) / 2 + side * AROUND * widest for side in (-1.0, 1.0))
+        low, high = ((low + high) / 2 + side * UNMOVED_VIEW * widest for side in (-1.0, 1.0))
         ax.set_ylim(low, high)
     reach = BOUND_REACH * (high - low)
     bounds = panel.bounds if panel.bounds.ndim == 3 else panel.bounds[:, None]
