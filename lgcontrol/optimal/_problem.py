@@ -41,10 +41,10 @@ from ._bounds import (
 )
 from ._frozen import Frozen
 from ._input_limits import InputLimits
+from ._obstacles import seen_obstacles
 from ._places import control_places, error_places, free_errors
 from ._reference import ReferenceSamples
 from ._rows import SeenBound, bounded_along, seen_bounds, unit_named
-from ._seen import seen_obstacles
 from ._solution import DERIVED, OptimalSolution
 from ._solver import Solver, make_solver
 from ._statement import (

@@ -19,8 +19,15 @@ from .._plan import GAINS, SCALE
 from .._problem import DERIVED, OptimalControlProblem
 from .._solution import OptimalSolution
 from .._transcription import Nodes
-from ._change import EXCEEDED, FREE, HELD, ChangeSolver, FoundChanges, Optimum
-from ._change_functions import prior_derivatives
+from ._change import (
+    EXCEEDED,
+    FREE,
+    HELD,
+    ChangeSolver,
+    FoundChanges,
+    Optimum,
+    prior_derivatives,
+)
 from ._planner import InteriorPointSolver
 
 # A limit is active whose multiplier is larger than the distance from it, both in the units of the
