@@ -454,8 +454,7 @@ def _too_long(last: LastIterate) -> str:
     shares = vectors[k, :, i] * np.linalg.pinv(vectors[k])[i]  # participation in the mode
     return (
         f"the steps are too long for {last.motion}: that from node {k} multiplies changes of "
-        f"{last.names[int(np.abs(shares).argmax())]} by {abs(values[k, i]):.1e}: take shorter "
-        'ones, or an implicit method, method="radau_iia5"'
+        f"{last.names[int(np.abs(shares).argmax())]} by {abs(values[k, i]):.1e}: {_shorter(last)}"
     )
 
 
@@ -484,9 +483,19 @@ def _off_their_motion(last: LastIterate) -> str:
         return ""
     return (
         f"the steps are too long for {last.motion}: that from node {k} moves {last.names[i]} "
-        f"otherwise than {PARTS} in its place, so that this plan tells nothing of the motion: take "
-        'shorter ones, or method="radau_iia5" in place of an explicit one'
+        f"otherwise than {PARTS} in its place, so that this plan tells nothing of the motion: "
+        f"{_shorter(last)}"
     )
+
+
+def _shorter(last: LastIterate) -> str:
+    """What to do where steps are too long; those of phases have no substeps."""
+    ways = ["take shorter ones"]
+    if not last.model.problem.system.is_discrete:
+        ways.append("more substeps")
+    if not last.model.is_implicit:
+        ways.append('an implicit method, method="radau_iia5"')
+    return ", or ".join(ways)
 
 
 def _off(last: LastIterate) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
