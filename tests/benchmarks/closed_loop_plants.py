@@ -845,9 +845,9 @@ def plain(mpc: MPC, t: float, reference: Any) -> str:
     return str(found.status)
 
 
-def run(loop: Loop, calls: int | None = None) -> dict[str, Any]:
+def run(loop: Loop, calls: int | None = None, seed: int = 0) -> dict[str, Any]:
     """A closed loop, call by call."""
-    mpc, rng = loop.mpc, np.random.default_rng(0)
+    mpc, rng = loop.mpc, np.random.default_rng(seed)
     model, plant = mpc.system, loop.plant or loop.mpc.system
     p = named(plant, loop.p)
     advance = plant.step("rk4", 10)
@@ -918,17 +918,18 @@ def named(plant: System, values: Mapping[str, float]) -> np.ndarray:
     return p
 
 
-def main() -> None:
+def main(loops: Mapping[str, Callable[[], Loop]] = LOOPS, results: Path = RESULTS) -> None:
     """Run, print a table, keep it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=results)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     kept = json.loads(options.out.read_text()) if options.out.exists() and options.names else {}
-    for name, make in LOOPS.items():
+    for name, make in loops.items():
         if options.names and name not in options.names:
             continue
-        found = kept[name] = run(make())
+        found = kept[name] = run(make(), seed=options.seed)
         pairs = Counter((one["status"], one["plain"]) for one in found["failed"])
         print(
             f"{name:18} {found['calls']} calls, infeasible {found.get('infeasible', 0)}, unsolved "

@@ -381,7 +381,8 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
     const int64_t taken = other.steps, left = c->most - taken;
     if (left <= 0 || is_over(q)) break;
     guessed(m, q, o, c, 0);
-    ended = solved(m, q, o, way == 0 ? LG_FRESH : LG_DECIDED, left, left, &other);
+    const int64_t few = way == 0 ? (int64_t)o->real_time_more : left; /* another way follows */
+    ended = solved(m, q, o, way == 0 ? LG_FRESH : LG_DECIDED, left, few, &other);
     is_found = is_plan(q, o, ended, &other);
     if (is_found) c->cause = LG_JUMPED;
     is_local = is_local || ended == LG_INFEASIBLE;
