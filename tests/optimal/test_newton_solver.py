@@ -26,6 +26,7 @@ from lgcontrol.optimal.kernel._table import LOG, OF_STEPS, WARM
 from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum
+from .literature import TASKS as LITERATURE
 from .test_interior_point import PROBLEMS, in_numpy, slew, turned
 from .test_phases import parked, posts
 from .user_tasks import TASKS
@@ -539,3 +540,32 @@ def test_limits_of_controls_alone_let_the_barrier_fall_at_every_good_step():
     grew = log["stationarity"][1:] > log["stationarity"][:-1]
     assert np.all((after < before) | (before <= 1e-7) | ~good[1:-1])
     assert np.any(good[1:-1] & (after < before) & grew[:-1])
+
+
+EITHER = InteriorPointSolver, pytest.param(in_numpy, marks=pytest.mark.thorough)
+
+
+@pytest.mark.parametrize("makes", EITHER)
+def test_an_iterate_from_which_no_regularization_gives_a_step_is_left(makes):
+    """With regularizations of at most 1 a solve gets nowhere without that; the optimum is 3.031."""
+    task = TASKS["minimum time"]()
+    found = makes(task.problem, settings=Settings(regularization_most=1.0)).solve(task.x0)
+    lengths = np.array([entry.step_length for entry in found.iterations])
+    assert found.status == "converged" and abs(found.cost - 3.03107) < 1e-4
+    (backs,) = np.nonzero(lengths[:9] == 0)
+    assert backs.tolist() == [2, 4, 6, 8]
+    costs = np.array([entry.cost for entry in found.iterations])
+    np.testing.assert_array_equal(costs[backs], costs[0])  # the same iterate four times
+    np.testing.assert_allclose(lengths[[5, 7]], lengths[1] / [2, 4])
+
+
+@pytest.mark.parametrize("makes", EITHER)
+def test_steps_that_the_filter_cuts_again_and_again_are_taken_whole(makes):
+    """Across a river: five steps of a sixtieth; without the rule they take 30 iterations."""
+    statement = LITERATURE["across_a_river"].state()
+    solver = makes(statement.problem.problem)
+    found = statement.problem.solve(statement.x0, solver=solver).solution
+    lengths = np.array([entry.step_length for entry in found.iterations])
+    creeps = lengths < DEFAULT.creeping
+    assert found.is_success and len(lengths) <= 20
+    assert creeps[1:6].all() and lengths[6] == 1

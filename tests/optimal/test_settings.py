@@ -87,6 +87,7 @@ OTHERS = {
     ("_newton.py", 0.6180339887498949): "a pattern without symmetry",
     ("solve.c", 0.6180339887498949): "a pattern without symmetry",
     ("_newton.py", 1e-2): "of the tolerance, and of a violation, as one step leaves them",
+    ("_newton.py", 5): "steps in turn that the filter cuts short: newton.h has it, too",
     ("_newton.py", 10): "roundings of IPOPT's line search; ends of the elastic problem",
     ("scales.c", 1e-300): "far from what doubles cannot hold",
     ("optimality.c", 1e-200): "far from what doubles cannot hold",

@@ -24,7 +24,8 @@ from ._table import (
     STALLED,
 )
 
-MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
+MOST_LEFT = 10  # times that a solved elastic problem, a saddle and a filter are left
+CREEPS = 5  # steps in turn, cut short by the filter, after which it is left
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ class NewtonOutcome(NamedTuple):
 class NewtonKKT(BarrierProblem):
     """One solve, or steps from a plan: what moves the iterate of a barrier problem."""
 
+    before: PlanIterate | None = None  # the iterate that the last step began at
+    creeps = leaps = 0  # short steps in turn; filters that were left
+
     def _begin(self, nodes: Nodes) -> None:
         super()._begin(nodes)
         self.empty_filter()
@@ -89,9 +93,7 @@ class NewtonKKT(BarrierProblem):
         fuzz = 10 * ROUNDING * abs(ref.phi)
         if theta > self.filter.most or not self.filter.accepts(theta, phi - fuzz):
             return False
-        switches = ref.slope < 0 and (
-            alpha * (-ref.slope) ** o.switch_phi > ref.theta**o.switch_theta
-        )
+        switches = ref.slope < 0 and (alpha * (-ref.slope) ** o.switch_phi > ref.theta)
         if ref.theta <= self.filter.least and switches:
             return bool(phi - ref.phi - fuzz <= o.armijo * alpha * ref.slope)
         falls = theta <= (1 - o.filter_theta) * ref.theta
@@ -108,11 +110,23 @@ class NewtonKKT(BarrierProblem):
     def empty_filter(self) -> None:
         """Begin a filter at the iterate."""
         self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex))
+        self.before = None
 
     def search(self, d: PlanIterate, tau: float, *, of_solve: bool = False) -> Any:
         """The line search: an iterate and the step length, or None."""
         o, ref = self.o, self.reference(d)
         alpha, dual = self.longest(d, tau)
+        # Steps that the filter cuts again and again lead nowhere, as along rows of steep curvature:
+        # a whole one is taken, and a filter begins there.
+        creeps, self.creeps, most = self.creeps, 0, alpha
+        may_creep = of_solve and most >= o.creeping
+        if may_creep and creeps >= CREEPS and self.leaps < MOST_LEFT:
+            trial = self.moved(d, most)
+            found = self.values(trial)
+            theta = self.theta(trial, found)
+            if np.isfinite(self.phi(trial, found.cost)) and theta <= self.filter.most:
+                self.filter, self.leaps = StepFilter.at(o, theta), self.leaps + 1
+                return self.taken(trial, d, most, dual), most
         # Nothing counts as violated, and yet the step does not descend: the rounding of violations
         # times their multipliers is more than what there is to be gained. Errors tell, then.
         none = 1e-2 * self.tolerance
@@ -122,7 +136,7 @@ class NewtonKKT(BarrierProblem):
         if ref.slope < 0:
             least = min(least, o.armijo * ref.theta / -ref.slope)
             if ref.theta <= self.filter.least:
-                share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
+                share = ref.theta / (-ref.slope) ** o.switch_phi
                 least = min(least, share)
         # A shorter step is lost in rounding; without violation the published least length is zero.
         least = max(least * o.step_least, ROUNDING)
@@ -141,6 +155,8 @@ class NewtonKKT(BarrierProblem):
             trial = self.moved(d, alpha)
             found = self.values(trial)
             if self.judge(alpha, trial, found, ref):
+                if may_creep and alpha < o.creeping * most:
+                    self.creeps = creeps + 1
                 return self.taken(trial, d, alpha, dual), alpha
             if is_first and is_rounding:
                 whole = self.taken(trial, d, 1.0, dual)
@@ -214,7 +230,7 @@ class NewtonKKT(BarrierProblem):
         """Back to the problem itself."""
         it, o = self.it, self.o
         nu = np.where(self.form.active, it.z - self.form.v, 0.0)[:, self.ns :]
-        self.elastic, self.left, self.tiny = False, self.left + 1, 0
+        self.elastic, self.left, self.tiny, self.before = False, self.left + 1, 0, None
         self.filter, mu, _ = self.outer
         if is_optimal:
             self.filter = replace(self.filter, pairs=())
@@ -496,12 +512,20 @@ class NewtonKKT(BarrierProblem):
         while True:
             tau = max(o.boundary, 1 - self.mu)
             fac, d = self.newton_step()
+            if fac is None and self.before is not None:
+                # The filter took an iterate without a step: half of what led here.
+                theta, phi = self.theta(self.it, self.ex), self.phi(self.it, self.ex.cost)
+                self.filter = self.filter.added(theta, phi)
+                self.it, self.ex = self.before, self.expand(self.before)
+                self.alpha, self.before = 0.0, None
+                return ITERATIONS
+            self.before = None
             if fac is not None and d is not None and self.leave_saddle(fac, d.u):
                 return ITERATIONS
             found: Any = None if d is None else self.search(d, tau, of_solve=True)
             self.alpha = 0.0 if found is None else found[1]
             if found is not None:
-                self.it = found[0]
+                self.before, self.it = self.it, found[0]
                 self.ex = self.expand(self.it)
                 return ITERATIONS
             is_off = self.theta(self.it, self.ex) > 1e-2 * self.tolerance
@@ -526,6 +550,7 @@ class NewtonKKT(BarrierProblem):
         A watch is asked after every iteration whether it ends the solve.
         """
         log: list[np.ndarray] = []
+        self.before, self.creeps, self.leaps = None, 0, 0
         met, kept = np.inf, self.it  # of an iterate that met the tolerance: barrier parameter
         self.K: Any = None
 

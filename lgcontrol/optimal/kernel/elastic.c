@@ -121,7 +121,7 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
       const int64_t i = k * na + m->ns + j;
       s->now.nu[k * m->ne + j] = s->holds[i] != 0 ? s->now.z[i] - s->v[i] : 0;
     }
-  mem->elastic = 0, mem->left++;
+  mem->elastic = 0, mem->left++, s->stepped = 0;
   if (!optimal) mem->mu = s->mu = mem->outer_mu;
   mem->filter = mem->outer;
   if (optimal) mem->filter.count = 0;

@@ -1,7 +1,7 @@
 /* The filter of Waechter and Biegler 2006, section 2.3: pairs (theta, phi) that no trial may be worse than.
  *
  * A trial is acceptable to a pair if theta <= (1 - filter_theta) theta_j or phi <= phi_j - armijo theta_j
- * (equation (18)). If theta is small and alpha (-slope)^switch_phi > theta^switch_theta (equation (19)), phi has
+ * (equation (18)). If theta is small and alpha (-slope)^switch_phi > theta (equation (19)), phi has
  * to fall by Armijo's rule (equation (20)). Otherwise the iterate's pair joins the filter. */
 LG_OFTEN
 
@@ -35,6 +35,7 @@ static void open_filter(const lg_model *m, const lg_task *q, lg_state *s, const 
 {
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   begin_filter(&s->mem->filter, o, theta(m, q, s));
+  s->stepped = 0;
 }
 
 /* Violation and barrier function of the trial. */
@@ -58,7 +59,7 @@ static int judge(lg_state *s, const lg_settings *o, double alpha, const double r
   /* what it gains, as a share of what the quadratic model says */
   s->gain = (p - ph) / (alpha * (1 - alpha / 2) * along);
   if (t > filter->most || !acceptable(filter, o, t, p - fuzz)) return 0;
-  const int descends = along < 0 && alpha * pow(-along, o->switch_phi) > pow(th, o->switch_theta);
+  const int descends = along < 0 && alpha * pow(-along, o->switch_phi) > th;
   if (th <= filter->least && descends) return p - ph - fuzz <= o->armijo * alpha * along;
   if (!(t <= (1 - o->filter_theta) * th || p - fuzz <= ph - o->armijo * th)) return 0;
   augment(filter, th, ph);

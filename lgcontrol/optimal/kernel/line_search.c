@@ -137,6 +137,19 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   const double ref[3] = {th, phi(m, q, s, &s->now, s->below, s->above, s->f), slope(m, q, s)};
   double most, dual, least = o->filter_theta;
   longest(m, q, s, tau, &most, &dual);
+  /* Steps that the filter cuts again and again lead nowhere, as along rows of steep curvature: a whole one
+   * is taken, and a filter begins there. */
+  const int64_t creeps = s->creeps;
+  s->creeps = 0;
+  if (of_solve && creeps >= LG_CREEPS && s->leaps < LG_MOST_LEFT && most >= o->creeping) {
+    weigh(m, q, s, move(m, q, s, most));
+    if (isfinite(s->t_phi) && s->t_theta <= filter->most) {
+      begin_filter(filter, o, s->t_theta);
+      accept(m, q, s, o, most, dual);
+      s->leaps++;
+      return most;
+    }
+  }
   /* Nothing counts as violated, and yet the step does not descend: the rounding of violations times
    * their multipliers is more than what there is to be gained. Errors tell, then. */
   const double none = 1e-2 * q->tolerance;
@@ -145,7 +158,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   if (ref[2] < 0) {
     least = smaller(least, o->armijo * th / -ref[2]);
     if (th <= filter->least)
-      least = smaller(least, pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
+      least = smaller(least, th / pow(-ref[2], o->switch_phi));
   }
   /* A shorter step is lost in rounding; without violation the published least length is zero. */
   least = larger(least * o->step_least, 2.220446049250313e-16);
@@ -171,6 +184,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     weigh(m, q, s, move(m, q, s, alpha));
     if (judge(s, o, alpha, ref)) {
       accept(m, q, s, o, alpha, dual);
+      s->creeps = most >= o->creeping && alpha < o->creeping * most ? creeps + 1 : 0;
       return alpha;
     }
     if (first && rounding) {

@@ -281,6 +281,14 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   for (;;) {
     const double tau = larger(o->boundary, 1 - s->mu);
     const int has_gains = regularize(m, q, s, o);
+    if (!has_gains && s->stepped) { /* the filter took an iterate without a step: half of what led here */
+      augment(&mem->filter, theta(m, q, s), phi(m, q, s, &s->now, s->below, s->above, s->f));
+      take_trial(s);
+      expand_twice(m, q, s);
+      mem->alpha = 0, s->stepped = 0;
+      return LG_ITERATIONS;
+    }
+    s->stepped = 0;
     int fine = has_gains && direction(m, q, s, o);
     if (fine && mem->dw > 0 && mem->nudges < LG_MOST_LEFT) {
       if (leave_saddle(m, q, s, o, 0)) return LG_ITERATIONS;
@@ -291,6 +299,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     mem->alpha = alpha;
     if (alpha > 0) {
       expand_twice(m, q, s);
+      s->stepped = 1;
       return LG_ITERATIONS;
     }
     if (theta(m, q, s) > 1e-2 * q->tolerance
