@@ -18,17 +18,21 @@ from ._substeps import ends_of_steps
 from ._terms import TermWeights
 from ._transcription import Nodes, Setting
 
-# A guess or rollout whose numbers are larger than this has diverged.
+# Where numbers have a range below, messages of 26 tasks that fail stay the same when one is moved
+# alone within it: the table is in tests/benchmarks/planning_experiments.md.
+
+# A guess or rollout whose numbers are larger than this has diverged: 1e9 to 1e15.
 DIVERGED = 1e12
 # Displacements of the iterate, in sizes, between which derivatives are compared.
 PROBES = (1e-2, 1e-4, 1e-6)
-# Share of a derivative's largest value that is a kink, and of its jump at the larger displacement:
-# a smooth function has a hundredth there.
+# Share of a derivative's largest value that is a kink, 1e-8 to 1, and of its jump at the larger
+# displacement, 0.23 to 0.6: a smooth function has a hundredth there.
 KINK, STAYS = 1e-2, 0.3
-# Norm below which a normalized combination of rows is none; distance of an active row from its
-# limit; distance in sizes from where its gradient vanishes.
-DEPENDENT, ACTIVE, NEAR = 1e-6, 1e-4, 1e-2
-# Rows whose dependence is looked for, those with the largest multipliers; share of one in a sum.
+# Norm below which a normalized combination of rows is none, 1e-12 to 1e-2; distance of an active
+# row from its limit, 1e-10 to 1; distance in sizes from where its gradient vanishes, 0.01 to 0.1.
+DEPENDENT, ACTIVE, NEAR = 1e-6, 1e-4, 3e-2
+# Rows whose dependence is looked for, those with the largest multipliers, 4 or more; share of one
+# in a sum that a message names, 1e-7 to 0.1.
 MOST_ROWS, SHARE = 40, 0.1
 # Decades between the sizes of states and inputs from which a message names them.
 DECADES = 8.0
@@ -43,7 +47,7 @@ OFF, OFF_SLOPE, PARTS, MOVED, LEAST_SLOPE, LEAST_SPAN = 0.1, 0.7, 4, 1e-5, 0.03,
 TINY = np.finfo(float).tiny
 # Lengths of motion from a node, in steps, that are tried for solutions of algebraic equations.
 ALONG_STEP = 0.5, 1.0, 2.0
-# Displacement of a coordinate that tells whether it makes something infinite.
+# Displacement of a coordinate that tells whether it makes something infinite: 1e-9 to 0.1.
 ASIDE = 1e-3
 
 

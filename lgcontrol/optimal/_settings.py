@@ -85,9 +85,13 @@ class Settings:
     boundary: float = _number(0.99, 0.5, 0.999999,
         "least share of the distance to a bound that a step uses", _WB, "user_tasks, iterations")
     push: float = _number(1e-2, 1e-8, 0.49,
-        "distance of the first iterate from bounds, relative to the bound or its range", _WB,
+        "distance of the first iterate from bounds, relative to the bound or its range, and of its "
+        "excesses from zero; a state that adds up its inputs has the size of what they add in a "
+        "step, where its own is less than this share of that", _WB,
         "test_many.py, starts")
-    relax: float = _number(1e-8, 0.0, 1e-2, "relaxation of bounds, relative", _WB,
+    relax: float = _number(1e-8, 0.0, 1e-2,
+        "share of a number that is rounding: bounds are relaxed by it, sizes below it are none, "
+        "refinements of equalities end at it", _WB,
         "test_phases.py, costs of different groups")
     multiplier_most: float = _number(1e3, 0.0, 1e20,
         "largest least-squares multiplier that is taken", _WB,
@@ -103,12 +107,13 @@ class Settings:
         "size of states and controls up to which they are not scaled, and its inverse", "own",
         "literature in units times 1, 1e3, 1e-3: 7 fewer of 179 are solved at 10 and at 100")
     gradient_bent: float = _number(3.0, 1.0, 1e9,
-        "gradient of a plan's scaled cost at its first iterate where curvature takes it away on "
-        "the way to the least, and of inequalities; 1 elsewhere", "own",
+        "scaled gradient at the first iterate of inequalities of a plan, and of its cost where "
+        "curvature ends it within the sizes; it is 1 for equalities and other costs", "own",
         "user_tasks: 387 to 660 iterations at 5 to 20, without the double pendulum, far")
     slope_least: float = _number(1e-3, 1e-12, 1.0,
-        "share of the curvature or of the distance below which a gradient counts as none; inverse "
-        "of the size up to which tolerances are in units of the problem", "own",
+        "share of another number below which one counts as none: a gradient beside the curvature "
+        "or beside the distance from a limit, and 1 beside the size of a quantity: tolerances are "
+        "absolute for sizes from 1 to its inverse", "own",
         "user_tasks: 20 m fails at 0.02")
     slope_near: float = _number(0.1, 0.0, 1.0,
         "share of the largest gradient of a constraint that the one next to its limit counts for",
