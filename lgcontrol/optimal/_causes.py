@@ -303,7 +303,8 @@ def _diverged(last: LastIterate) -> str:
             return ""
         size = np.abs(last.nodes.x).max(axis=0)
         name = last.model.problem.system.state.coordinate_names[int(size.argmax())]
-        return f"the plan diverges, with {name} up to {size.max():.1e}: bound it, or fix its start"
+        remedy = "bound it, or fix its start" if len(last.model.free) else "bound it or its inputs"
+        return f"the plan diverges, with {name} up to {size.max():.1e}: {remedy}"
     return (
         f"the initial guess diverges, with numbers up to {first:.1e}: start from states that do "
         'not, guess="rest", guess="screw" or a Trajectory'

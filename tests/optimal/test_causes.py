@@ -306,3 +306,8 @@ def test_nodes_of_phases_are_numbers_of_nodes():
     found = PhasedProblem(Phase(bike(), 10, (1.0, 4.0), residuals=[near])).solve([0.0] * 4)
     assert found.status == "failed"
     assert "is not finite at node 0 with" in found.message and "t =" not in found.message
+
+
+def test_a_phase_that_asks_for_nothing_says_so():
+    found = PhasedProblem(Phase(cart(), 3, (0.5, 5.0))).solve([0.0, 0.0])
+    assert found.is_success and "no phase has a cost or a bound" in found.message

@@ -293,9 +293,30 @@ class PhasedProblem:
                     for one in found.optima)  # fmt: skip
             made = replace(made, optima=tuple(told))
         text = DERIVED["coarseness"](solver, made) if is_told else ""
+        text += self._idle
         if text:
             made = replace(made, solution=made.solution._with_message(made.message + text))
         return made
+
+    @property
+    def _idle(self) -> str:
+        """What a message says where no phase asks for anything, so that durations are arbitrary."""
+        asked = "bounds", "costs", "residuals", "duration_prior"
+        if (
+            self._statement["time_weight"] != 0
+            or not self._flat.free
+            or any(
+                phase.Q is not None
+                or phase.R is not None
+                or any(getattr(phase, one) for one in asked)
+                for phase in self.phases
+            )
+        ):
+            return ""
+        return (
+            "; no phase has a cost or a bound, and durations are arbitrary: give Phase(…, bounds=, "
+            "Q=, R=) or time_weight="
+        )
 
     def _longer(self, share: float) -> list[float]:
         """Durations between the limits of the phases: at 0 the least, at 1 the longest."""
