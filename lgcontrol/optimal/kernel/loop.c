@@ -182,9 +182,9 @@ static double excess_behind(const lg_model *m, const lg_task *q, lg_state *s, in
 
 /* Least such excess, from `u` on, which becomes the controls there: one control after the other goes to
  * that of its limits at which it is less. -1 unless it rises from there on, also next to the limits:
- * less may be in between. */
-static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, int64_t j, int64_t parts,
-                           double *u)
+ * less may be in between. -1 as well where controls are found that keep the row. */
+static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
+                           int64_t j, int64_t parts, double *u)
 {
   static const double shares[] = {0, 0.01, 0.25, 0.5, 0.75, 0.99, 1};
   enum { LAST = 6 };
@@ -199,6 +199,7 @@ static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, int
       for (int l = 0; l <= LAST; l++) {
         *own = low + shares[l] * (high - low);
         h[l] = excess_behind(m, q, s, j, parts, u);
+        if (h[l] <= o->acceptable) return -1;
       }
       const int is_low = h[0] < h[LAST];
       for (int l = 1; l <= LAST; l++) rises = rises && (is_low ? h[l] >= h[l - 1] : h[l] <= h[l - 1]);
@@ -211,13 +212,13 @@ static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, int
 }
 
 /* Whether the start exceeds a hard row so much that the second node does, too, whatever controls do.
- * Then there is no plan, and controls of least excess, of the row that is exceeded most, are in `u`. If
- * the step of the plan does not follow its motion, shorter ones say so, and that the step exceeds some
- * row there is enough. */
+ * Then there is no plan, and controls of least excess of this row are in `u`. If the step of the plan
+ * does not follow its motion, shorter ones say so, and that the step exceeds some row there is
+ * enough. */
 static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double *u)
 {
   lg_state own, *s = &own;
-  double x[m->nq], rows[m->nr + 1], cost, found[2 * m->nu], worst = o->acceptable;
+  double x[m->nq], rows[m->nr + 1], cost, found[2 * m->nu];
   if (q->horizon < 2 || m->nf > 0 || m->ns == 0) return 0;
   open_task(m, q, s);
   copy(found, q->u_ref, 2 * m->nu);
@@ -230,17 +231,17 @@ static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double
   double *const out[] = {&cost, rows};
   call(&m->costs, 1, in, out, s->scratch);
   for (int64_t j = 0; j < m->ns && parts > 0; j++) {
-    double way[2 * m->nu], by_step = -INFINITY;
+    double by_step = -INFINITY;
     if (m->active[m->ns + m->ne + j] == 0 || is_soft(m, q, j)) continue;
     if (!(m->sign[j] * (rows[m->row[j]] - q->limit[j]) > o->acceptable)) continue;
-    copy(way, found, 2 * m->nu);
-    const double least = least_excess(m, q, s, j, parts, way);
+    copy(u, found, 2 * m->nu);
+    if (!(least_excess(m, q, s, o, j, parts, u) > o->acceptable)) continue;
     for (int64_t l = 0; l < m->ns; l++)
       if (m->active[m->ns + m->ne + l] != 0 && !is_soft(m, q, l))
-        by_step = larger(by_step, excess_behind(m, q, s, l, 1, way));
-    if (least > worst && by_step > o->acceptable) worst = least, copy(u, way, 2 * m->nu);
+        by_step = larger(by_step, excess_behind(m, q, s, l, 1, u));
+    if (by_step > o->acceptable) return 1;
   }
-  return worst > o->acceptable;
+  return 0;
 }
 
 /* What a plan is worth: as `MPCInfo.of` in Python. Of a new one with open defects nothing is known,
