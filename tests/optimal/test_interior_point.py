@@ -871,3 +871,15 @@ def test_distances_by_rounding_are_no_sizes(makes):
     found = makes(problem).solve([1e-12, -1e-12])
     assert found.is_success and len(found.iterations) <= 20
     assert (found.plan["scales"][:, 1:3] > 0.01).all()
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_rounding_of_a_state_hides_no_other_one(makes):
+    """A temperature beside a count of crystals: 1e-8 of the count is more than the temperature."""
+    system = System(
+        "crystals", Rn(2), lambda t, x, u, p: [u - x[0], 1e9 * x[0]],
+        inputs=[Input("heat", "K/s", -1, 1)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(system, 5, 0.1, Q=[1, 0], R=0.1, reference=[0.0, 0.0])
+    plan = makes(problem).solve([0.2, 1e10], max_iterations=0).plan
+    assert plan["scales"][0, 0] == pytest.approx(0.2)

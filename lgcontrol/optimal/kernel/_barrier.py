@@ -21,6 +21,9 @@ from ._sweep import RiccatiFactors, riccati_back, riccati_factor
 from ._table import OF_PLANS, OF_STEPS
 
 ROUNDING = float(np.finfo(float).eps)  # a unit in the last place
+# Of the largest coordinate of any state: what differences of states have by rounding, and some
+# more. With 1e-8, moments of 7e9 hid the concentration and the temperature of a crystallizer.
+BY_ROUNDING = 1e-11
 
 
 class PlanIterate(NamedTuple):
@@ -289,7 +292,7 @@ class BarrierProblem:
         own = np.abs(miss[..., None] * G / np.maximum(1e-300, (G**2).sum(axis=2))[..., None])
         own = np.where(self.holds[:, self.ns :, None] & np.isfinite(own), own, 0.0)
         size = np.maximum(size, own.max(axis=(0, 1), initial=0.0))
-        rounding = o.relax * largest(it.x, self.setting.x_ref)
+        rounding = BY_ROUNDING * largest(it.x, self.setting.x_ref)
         size = np.where(size > rounding, size, 0.0)
         free = controls <= 0
         with_ = self._responses(free.astype(float), of)

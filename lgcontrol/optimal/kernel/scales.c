@@ -3,6 +3,9 @@
  * A control has half of its range as its size. The size of a state is its largest distance from the reference, or
  * what controls of their sizes move it by. The scale of the cost and d of a row divide by gradients
  * for changes of these sizes. */
+/* Of the largest coordinate of any state: what differences of states have by rounding, and some more. */
+#define LG_BY_ROUNDING 1e-11
+
 /* By how much a limit is relaxed: less than what counts as violated. */
 LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit, double size)
 {
@@ -122,7 +125,7 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
         if (isfinite(own)) size[i] = widest(size[i], own);
       }
     }
-  const double least = o->relax * largest(q->x_ref, (N + 1) * m->nq, largest(s->now.x, (N + 1) * m->nq, 0));
+  const double least = LG_BY_ROUNDING * largest(q->x_ref, (N + 1) * m->nq, largest(s->now.x, (N + 1) * m->nq, 0));
   for (int64_t i = 0; i < nx; i++)
     if (!(size[i] > least)) size[i] = 0; /* by rounding alone */
   respond(m, q, s, others, 2, of, with);
