@@ -377,8 +377,9 @@ def _dependent(last: LastIterate) -> str:
     if not held:
         return ""
     for one in held:
-        # The gradient changes by `bend` over two probes: it vanishes this near.
-        if np.abs(one.slope).max() <= NEAR * np.abs(one.bend).max() / (2 * PROBES[0]):
+        # The gradient changes by `bend` over two probes: it vanishes this near, and no part stays.
+        slope, bend = np.abs(one.slope), np.abs(one.bend) / (2 * PROBES[0])
+        if slope.max() <= NEAR * bend.max() and (slope <= bend)[slope > SHARE * slope.max()].all():
             return _without_slope(last, one)
     by = np.array([_by_inputs(last, one) for one in held])
     norms = np.linalg.norm(by, axis=1)
