@@ -854,9 +854,11 @@ def test_few_sizes_are_no_measure_for_the_states_without_one(makes, moving):
     )  # fmt: skip
     problem = OptimalControlProblem(system, 4, 0.1, Q=1.0, R=1e-3, reference=np.zeros(8))
     solver = makes(problem)
-    plan = solver.solve([0.04] * moving + [0.0] * (8 - moving)).plan
-    of_plans, of_loops = plan["scales"]
+    found = solver.solve([0.04] * moving + [0.0] * (8 - moving))
+    of_plans, of_loops = found.plan["scales"]
     assert (of_plans == of_loops).all() == (moving == 1)
+    if moving == 1:  # the barrier begins at what the small cost is worth: at 1 eight iterates
+        assert len(found.iterations) == 5
 
 
 @pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])

@@ -205,18 +205,21 @@ class BarrierProblem:
             np.zeros((self.N, self.m)), np.zeros((self.N, n)), np.zeros((M, self.ne)),
         )  # fmt: skip
         ex = self.ex = self.expand(it)
+        is_own = True
         for which in (1 - self.of, self.of):
             self.other_scales, self.other = np.r_[self.d, self.size], getattr(self, "scale", 1.0)
-            self._set_scales(it, which)
+            is_own = self._set_scales(it, which)
         self._set_metric()
         z = one * self.rate[n:] + np.zeros((self.N, self.m))
         it = it._replace(zl=np.where(low, z, 0.0), zu=np.where(high, z, 0.0))
         self._set_limits()
         bounded = na > 0 or low.any() or high.any()
         self.elastic, self.penalty = False, 0.0
-        self.mu = o.mu_first if bounded else self.last_most
         self.dw_last = self.dw = 0.0
         self._set_form()
+        self.it = it
+        first = o.mu_first if is_own else min(max(self.worth, o.real_time_mu), o.mu_first)
+        self.mu = first if bounded else self.last_most
         it = self.fit_slacks(it, ex.rows, with_multipliers=False)
         (active, relaxed, *_), h = self.form, self.h(ex.rows)
         e = np.where(relaxed, np.maximum(h, 0.0) + o.push, 0.0)
@@ -264,16 +267,18 @@ class BarrierProblem:
             found = np.maximum(found, total(others @ (found / 2)))
         return found
 
-    def _set_scales(self, it: PlanIterate, of: int) -> None:
+    def _set_scales(self, it: PlanIterate, of: int) -> bool:
         """Scales of a kind. Those of plans are those of loops where few states have a size.
 
         Others take the mean of these, whose units are others, and the rules of loops depend on
-        it less.
+        it less. Whether they are of their kind.
         """
-        if not self._measure(it, of) and of == OF_PLANS:
+        is_own = self._measure(it, of) or of == OF_STEPS
+        if not is_own:
             of = OF_STEPS
             self._measure(it, of)
         self._scale_cost_and_rows(of)
+        return is_own
 
     def _measure(self, it: PlanIterate, of: int) -> bool:
         """Set sizes of error coordinates and controls: numbers of any unit become of size one.
@@ -738,6 +743,11 @@ class BarrierProblem:
     def barriers(self) -> float:
         """Terms of the barrier function."""
         return float(sum(on.sum() for *_, on in self.pairs(self.it)))
+
+    @property
+    def worth(self) -> float:
+        """Barrier parameter with which all terms of the barrier weigh as much as the cost."""
+        return self.scale * abs(self.ex.cost) / max(1.0, self.barriers())
 
     @property
     def last_most(self) -> float:

@@ -763,11 +763,6 @@ class NewtonKKT(BarrierProblem):
         return self.error(self.mu) <= self.o.mu_error * self.mu
 
     @property
-    def worth(self) -> float:
-        """Barrier parameter with which all terms of the barrier weigh as much as the cost."""
-        return self.scale * abs(self.ex.cost) / max(1.0, self.barriers())
-
-    @property
     def highest(self) -> float:
         """The same, of real-time steps."""
         return max(self.o.real_time_mu, self.worth)

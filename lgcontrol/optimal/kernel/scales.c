@@ -247,12 +247,14 @@ static double scale_of_row(const lg_model *m, const lg_task *q, const lg_state *
 }
 
 /* Scales of a kind. Those of plans are those of loops where few states have a size: others take the mean of
- * these, whose units are others, and the rules of loops depend on it less. */
-static void set_scales(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
+ * these, whose units are others, and the rules of loops depend on it less. Whether they are of their kind. */
+static int set_scales(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
-  if (!measure(m, q, s, o, of) && of == LG_OF_PLANS) measure(m, q, s, o, of = LG_OF_STEPS);
+  const int is_own = measure(m, q, s, o, of) || of == LG_OF_STEPS;
+  if (!is_own) measure(m, q, s, o, of = LG_OF_STEPS);
   s->scale = s->mem->scale = scale_of_cost(m, q, s, o, of);
   for (int64_t r = 0; r < m->nr; r++) s->d[r] = scale_of_row(m, q, s, o, of, r);
+  return is_own;
 }
 
 /* The other scales come into use; multipliers stay those of the ones before. */

@@ -30,7 +30,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   mem->of = 1 - q->of;
   set_scales(m, q, s, o, mem->of);
   swap_scales(m, q, s);
-  set_scales(m, q, s, o, mem->of);
+  const int is_own = set_scales(m, q, s, o, mem->of);
   set_metric(m, s);
   for (int64_t i = 0; i < N * nv; i++) {
     const double z = s->rate[nx + i % nv];
@@ -38,9 +38,11 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     s->now.zu[i] = isfinite(s->upper[i % nv]) ? z : 0;
   }
   set_limits(m, q, s, o);
-  mem->mu = s->mu = bounded ? o->mu_first : last_of(q, s, o);
   q->scale = s->scale;
   set_form(m, q, s);
+  /* In scales of loops a small cost is not scaled up: its barrier would lead a plan far away from its optimum. */
+  const double first = is_own ? o->mu_first : clip(worth(s), o->real_time_mu, o->mu_first);
+  mem->mu = s->mu = bounded ? first : last_of(q, s, o);
   for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   for (int64_t k = 0; k <= N; k++)
