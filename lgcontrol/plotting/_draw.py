@@ -48,8 +48,8 @@ LETTERS = 0.35  # share of the time axis that the words of a limit take
 FEW_TICKS = 4  # of a small axes
 NEAR_EVENTS = 0.06  # share of the time axis between names of events
 LETTER = 0.055  # inches that a letter of such a name takes
-# Signals that vary by less than UNMOVED of the range of their limits, as inputs at a limit, are
-# drawn in a view of UNMOVED_VIEW of that range on each side.
+# Signals that vary by less than UNMOVED of their size and of the range of their limits, as inputs
+# at a limit, are drawn in a view of UNMOVED_VIEW of the smaller of both on each side.
 UNMOVED, UNMOVED_VIEW = 1e-3, 0.05
 
 
@@ -559,8 +559,9 @@ def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
     low, high = ax.get_ylim()
     ranges = np.ptp(panel.bounds, axis=0)
     widest = float(ranges[np.isfinite(ranges)].max(initial=0.0))
-    if high - low < UNMOVED * widest:
-        low, high = ((low + high) / 2 + side * UNMOVED_VIEW * widest for side in (-1.0, 1.0))
+    size = min(widest, max(abs(low), abs(high)))
+    if high - low < UNMOVED * size:
+        low, high = ((low + high) / 2 + side * UNMOVED_VIEW * size for side in (-1.0, 1.0))
         ax.set_ylim(low, high)
     reach = BOUND_REACH * (high - low)
     bounds = panel.bounds if panel.bounds.ndim == 3 else panel.bounds[:, None]
