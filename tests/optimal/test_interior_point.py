@@ -886,3 +886,15 @@ def test_rounding_of_a_state_hides_no_other_one(makes):
     problem = OptimalControlProblem(system, 5, 0.1, Q=[1, 0], R=0.1, reference=[0.0, 0.0])
     plan = makes(problem).solve([0.2, 1e10], max_iterations=0).plan
     assert plan["scales"][0, 0] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_a_motion_by_rounding_is_no_size(makes):
+    """A cart that drives straight moves across by the sine of half a turn, 1.2e-16."""
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: [u * ca.cos(ca.pi), u * ca.sin(ca.pi)],
+        inputs=[Input("speed", "m/s", -1, 1)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(cart, 5, 0.1, Q=[1, 1], R=0.1, reference=[0.0, 0.0])
+    plan = makes(problem).solve([4.0, 0.0], max_iterations=0).plan
+    assert plan["scales"][0].tolist() == pytest.approx([4, 2, 1])  # the mean of the other two

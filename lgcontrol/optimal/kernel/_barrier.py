@@ -325,7 +325,8 @@ class BarrierProblem:
         first = np.abs(np.concatenate([ex.A - np.eye(n), ex.B], axis=2)) @ np.r_[size, controls]
         at_first = np.where(np.isfinite(first), first, 0.0).sum(axis=0)
         for reach in (probed, at_first) if of == OF_PLANS else (probed,):
-            size = np.where((size < o.push * reach) & integrates, reach, size)
+            beyond = (reach > rounding) & (size < o.push * reach)
+            size = np.where(beyond & integrates, reach, size)
         sizes = np.r_[size, controls]
         known = sizes[(sizes > 0) & np.isfinite(sizes)]
         mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0

@@ -163,8 +163,10 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       const double gap = fabs(s->gap[k * nx + i]), own = fabs(s->t_gap[k * nx + i] - s->gap[k * nx + i]);
       all += isfinite(own) ? own : 0, rest += isfinite(gap) ? gap : 0, first += isfinite(by_) ? by_ : 0;
     }
-    if (integrates && size[i] < o->push * larger(all, rest)) size[i] = larger(all, rest);
-    if (integrates && size[i] < o->push * first && of == LG_OF_PLANS) size[i] = first;
+    const double probed = larger(all, rest);
+    if (!integrates) continue;
+    if (probed > least && size[i] < o->push * probed) size[i] = probed;
+    if (first > least && size[i] < o->push * first && of == LG_OF_PLANS) size[i] = first;
   }
   double logs = 0, count = 0;
   int64_t known = 0;
