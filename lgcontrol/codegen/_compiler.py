@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ._notice import notice
+
 _CANDIDATES = ("gcc", "clang", "cc", "tcc")
 _PROBE_SECONDS = 30
 _BUILD_SECONDS = 900
@@ -118,7 +120,10 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """Return the compiler named by the environment variable CC, else the best of those on PATH."""
+    """Return the compiler named by the environment variable CC, else the best of those on PATH.
+
+    One that is named but cannot be used is told once, and passed over like one on PATH that fails.
+    """
     return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
 
 
@@ -128,16 +133,10 @@ def _find(named: str, path: str) -> Compiler | None:
         return None
     if named.strip():
         try:
-            command = shlex.split(named)
-        except ValueError as error:  # quotes that do not end
-            raise BuildError(
-                f"the environment variable CC={named!r} cannot be read ({error}); "
-                "unset CC or mend its quotes"
-            ) from None
-        program = shutil.which(command[0], path=path)
-        if program is None:
-            raise BuildError(f"the compiler CC={named!r} is not on PATH; unset CC or mend it")
-        return _probe((program, *command[1:]))
+            return _probe(_command(named, path))
+        except BuildError as error:
+            others = ", ".join(_CANDIDATES)
+            notice("compiler named by CC", f"{error}. Compilers on PATH are tried: {others}")
     for name in _CANDIDATES:
         program = shutil.which(name, path=path)
         if program is not None:
@@ -146,6 +145,21 @@ def _find(named: str, path: str) -> Compiler | None:
             except BuildError:
                 continue
     return None
+
+
+def _command(named: str, path: str) -> tuple[str, ...]:
+    """Program and arguments that CC names."""
+    try:
+        name, *arguments = shlex.split(named)
+    except ValueError as error:  # quotes that do not end
+        raise BuildError(
+            f"the environment variable CC={named!r} cannot be read ({error}); "
+            "unset CC or mend its quotes"
+        ) from None
+    program = shutil.which(name, path=path)
+    if program is None:
+        raise BuildError(f"the compiler CC={named!r} is not on PATH; unset CC or mend it")
+    return program, *arguments
 
 
 def _probe(command: tuple[str, ...]) -> Compiler:

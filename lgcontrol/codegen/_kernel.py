@@ -272,21 +272,17 @@ def get_kernel(
     With `is_built` only code counts that was built before.
     """
     name = program.function.name()
-    try:
-        compiler = find_compiler()
-        if compiler is None and is_built:
-            return None
-        if compiler is None:
-            notice(
-                "compiler",
-                "no C compiler found (gcc, clang, cc or tcc on PATH, or the one named by CC): "
-                "functions are interpreted, which is some ten to thirty times slower",
-            )
-            return None
-        if vector and (compiler.width == 1 or not program.suits_vectors(compiler.width)):
-            return None
-    except BuildError as error:
-        notice("compiler", f"functions are interpreted: {error}")
+    compiler = find_compiler()
+    if compiler is None and is_built:
+        return None
+    if compiler is None:
+        notice(
+            "compiler",
+            "no C compiler found (gcc, clang, cc or tcc on PATH, or the one named by CC): "
+            "functions are interpreted, which is some ten to thirty times slower",
+        )
+        return None
+    if vector and (compiler.width == 1 or not program.suits_vectors(compiler.width)):
         return None
     # What we write is cut into pieces; CasADi's functions are as long as they come.
     longest = 0 if program.is_ours else program.operations
