@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -59,11 +59,12 @@ class Adapted:
 
     def prepare(
         self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
-    ) -> None:
+    ) -> Self:
         """Get the controller ready, if it knows how to; see `Controller.prepare`."""
         prepare = getattr(self.controller, "prepare", None)
         if prepare is not None:
             prepare(t, *self._translated(x, reference))
+        return self
 
     def export_c(self, folder: str | Path, **options: Any) -> Path:
         """Refused: what translates is Python.

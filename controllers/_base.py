@@ -344,10 +344,10 @@ class Controller(ABC):
     @interruptible
     def prepare(
         self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
-    ) -> None:
+    ) -> Self:
         """Get ready for a loop, so that its first call takes no longer than the others.
 
-        `simulate` calls this after `reset`. Most controllers have nothing to do.
+        `simulate` calls this after `reset`. Most controllers have nothing to do. Returns itself.
 
         Parameters
         ----------
@@ -366,6 +366,7 @@ class Controller(ABC):
         self._p = self._values.at(clock_time(t))
         if x is not None:
             check_shape("x", x, (self.system.state.nq,), finite=False)
+        return self
 
     @interruptible
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:

@@ -442,7 +442,7 @@ class MPC(Controller, metaclass=Fixed):
         reference: ReferenceLike | None = None,
         *,
         wait: bool = True,
-    ) -> None:
+    ) -> Self:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
         Compiling takes seconds the first time (a notice says so if it is long). It takes
@@ -477,6 +477,7 @@ class MPC(Controller, metaclass=Fixed):
         self.solver.prepare(wait=wait)
         if x is not None:
             plan_before(self, float(t), x, goal)
+        return self
 
     def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
         """Do before a call what can be done before: plan from the state that is expected then.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,7 +115,7 @@ class PathFollowing(Controller):
     @interruptible
     def prepare(
         self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
-    ) -> None:
+    ) -> Self:
         """Compile, and plan from the nearest place; see `MPC.prepare`."""
         super().prepare(t, x, None)
         finite = x is not None and bool(np.isfinite(np.asarray(x, dtype=np.float64)).all())
@@ -124,6 +124,7 @@ class PathFollowing(Controller):
         except ValueError:  # no element of the group: the first call will say so
             start = None
         self.mpc.prepare(t, start)
+        return self
 
     @interruptible
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class OffsetFree:
             t, np.concatenate([np.asarray(x), self.bias]), self._wanted(reference)
         )
 
-    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> Self:
         """Get the controller ready for its first call, if it knows how to.
 
         Parameters
@@ -116,6 +116,7 @@ class OffsetFree:
         known = None if x is None or reference is None else np.concatenate([x, self.bias])
         wanted = None if reference is None else self._wanted(reference)
         getattr(self.controller, "prepare", lambda *_: None)(t, known, wanted)
+        return self
 
     def _wanted(self, reference: Any) -> Callable[[float], np.ndarray]:
         """States of the model: a reference of the plant, and the biases of now."""

@@ -141,7 +141,8 @@ def test_controllers_pickle(name, rng):
 def test_answers_are_repeated_after_a_reset_and_are_the_callers_own(name, rng):
     controller, goal = fresh(name)
     x = controller.system.state.plus(goal, 0.2 * rng.normal(size=controller.system.state.dim))
-    controller.prepare()  # what is compiled rounds differently, from the first call on
+    # What is compiled rounds differently, from the first call on.
+    assert controller.prepare() is controller
     first = controller(0.0, x, goal)
     kept = first.copy()
     first[:] = 99.0
@@ -176,7 +177,9 @@ def test_adapted_controllers_translate_and_pass_on_the_rest():
         reference=lambda reference: reference["goal"],
         answer=lambda t, x, u: calls.append((t, len(x))) or {"u": u},
     )
-    answer = adapted(0.3, np.concatenate([goal, np.zeros(4)]), {"goal": goal})
+    x = np.concatenate([goal, np.zeros(4)])
+    assert adapted.prepare(0.3, x, {"goal": goal}) is adapted
+    answer = adapted(0.3, x, {"goal": goal})
     assert np.allclose(answer["u"], HOVER, atol=1e-6)
     assert calls == [(0.3, 17)]
     assert adapted.dt == 0.02

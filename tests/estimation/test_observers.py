@@ -152,6 +152,8 @@ def test_a_run_gets_the_controller_ready_for_the_biases():
         def prepare(self, t, x, reference):
             told.append((t, x, reference(0.5)))
 
+    both = OffsetFree(lambda t, x, r: [0.0], EKF(model, [measured], std0=1.0, noise={}), cart)
+    assert both.prepare() is both
     both = OffsetFree(Law(), EKF(model, [measured], std0=1.0, noise={"w.walk": 0.1}), cart)
     lg.simulate(cart, both, estimator=both, sensors=[measured], x0=[2.0], reference=[1.0],
                 seconds=0.2)  # fmt: skip
