@@ -30,6 +30,7 @@ from lgcontrol.simulation import CallStatus, Pulse, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
 from lgcontrol.systems._internal import TrajectoryPoint
 
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from ..optimal.examples import pendulum
 
 ROUNDING = 1e-9

@@ -162,7 +162,9 @@ def test_names_and_refusals(tmp_path, monkeypatch):
         controller.export_c(tmp_path / "none")
     with pytest.raises(TypeError, match="solver must be a name .* or a solver"):
         make_solver(object(), controller.problem)
-    with pytest.raises(
-        ValueError, match="split=True needs the feedback of a plan, which SQPSolver"
-    ):
-        mpc("sqp", real_time=RealTime(split=True))
+
+    class Open(Regulated):
+        has_feedback = False
+
+    with pytest.raises(ValueError, match="split=True needs the feedback of a plan, which Open"):
+        mpc(Open(), real_time=RealTime(split=True))
