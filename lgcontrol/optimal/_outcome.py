@@ -118,6 +118,8 @@ class Violation(NamedTuple):
         Which of several bounds of this name, "terminal upper"; empty for the only one.
     unit : str
         Of the amount; empty where it is not known.
+    is_equality : bool
+        Whether the bound is an equality, which is missed and not exceeded.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Violation(NamedTuple):
     amount: float
     kind: str = ""
     unit: str = ""
+    is_equality: bool = False
 
     def __str__(self) -> str:
         """Name, which bound, amount and time."""
@@ -133,7 +136,8 @@ class Violation(NamedTuple):
         if self.kind.startswith("node"):
             side = next((one for one in ("lower", "upper") if self.kind.endswith(one)), "")
             bound = f"{side} bound at {self.kind.removesuffix(side).rstrip()}".lstrip()
-        return f"{self.name} exceeds its {bound} by {amount} at t = {self.time:g} s"
+        verb = "misses" if self.is_equality else "exceeds"
+        return f"{self.name} {verb} its {bound} by {amount} at t = {self.time:g} s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +253,16 @@ def worst_violations(
     """Of each hard row the largest excess, if it is more than tolerated, from the worst row on."""
     excess = np.where(np.isinf(rows.soft), excess, 0.0)
     allowed = np.broadcast_to(tolerance, excess.shape[1:])
+    equal = rows.lower == rows.upper
     found = [
-        Violation(rows.names[i], float(times[k]), int(k), float(excess[k, i]), rows.kinds[i])
+        Violation(
+            rows.names[i],
+            float(times[k]),
+            int(k),
+            float(excess[k, i]),
+            rows.kinds[i],
+            is_equality=bool(equal[i]),
+        )
         for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
         if excess[k, i] > allowed[i]
     ]

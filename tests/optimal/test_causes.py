@@ -290,7 +290,7 @@ def test_an_obstacle_over_the_start_says_so_first():
 def test_a_loop_that_does_not_close_names_the_coordinate():
     forward = Phase(cart(), 10, (1.0, 5.0), bounds=[Bound("x1", 0.5, 2.0)])
     found = PhasedProblem(forward, time_weight=1, is_periodic=True).solve([0.0, 1.0])
-    assert "x0 where the loop closes exceeds its bound by" in found.message
+    assert "x0 where the loop closes misses its bound by" in found.message
     assert found.kkt == found.solution.kkt and found.violations == found.solution.violations
 
 

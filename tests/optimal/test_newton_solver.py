@@ -339,7 +339,7 @@ def test_rows_that_cannot_be_kept_are_said_so_by_the_second_call():
     second = solver.step(FAST, plan=first.plan, t0=0.0, iterations=30)
     assert first.status == "iteration limit"
     assert "ended before the plan kept its hard bounds" in first.message
-    assert "the start itself violates rate by 1.1" in first.message
+    assert "the start itself violates rate.x0 by 1.1" in first.message
     assert second.status == "infeasible" and "exceeds its bound by" in second.message
 
 

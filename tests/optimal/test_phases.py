@@ -684,6 +684,8 @@ def test_the_swing_up_of_a_cart_pole_by_another_transcription():
 )
 def test_violations_tell_which_bound_and_where(kind, text):
     assert str(Violation("h", 2.0, 3, 0.1, kind, "m")) == text
+    missed = Violation("h", 2.0, 3, 0.1, kind, "m", is_equality=True)
+    assert str(missed) == text.replace("exceeds", "misses")
 
 
 def test_a_bound_by_a_lambda_is_named_by_its_line():

@@ -233,7 +233,7 @@ def test_gates_that_are_too_far_apart_are_named_by_their_nodes():
     found = problem.solve(DOWN, max_iterations=3)
     kinds = {entry.kind for entry in found.violations}
     assert kinds <= {"node 5", "nodes 6 to 7", "nodes 8 to 10 in steps of 2"} and len(kinds) > 1
-    assert "rate exceeds its bound at node" in found.message
+    assert "rate misses its bound at node" in found.message
     text = repr(problem)
     assert text.startswith("OptimalControlProblem('") and "bounds=[rate, rate, rate]" in text
     assert len(text) < 200
