@@ -861,7 +861,7 @@ def run(loop: Loop, calls: int | None = None, seed: int = 0) -> dict[str, Any]:
     defects: list[float] = []
     for k in range(loop.calls if calls is None else calls):
         t = k * mpc.dt
-        goal = loop.reference(t) if callable(loop.reference) else loop.reference
+        goal: Any = loop.reference(t) if callable(loop.reference) else loop.reference
         goal = np.array(goal) if isinstance(goal, list) else goal
         seen = np.asarray(model.retract(x, loop.noise * rng.normal(size=model.state.dim), mpc._own))
         if loop.told is not None:
@@ -920,7 +920,7 @@ def named(plant: System, values: Mapping[str, float]) -> np.ndarray:
 
 def main(loops: Mapping[str, Callable[[], Loop]] = LOOPS, results: Path = RESULTS) -> None:
     """Run, print a table, keep it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=results)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("names", nargs="*")
