@@ -15,6 +15,7 @@ from lgcontrol.optimal import (
     Sphere,
     keep_out,
 )
+from lgcontrol.optimal.kernel._several import _RandomGuesses
 from lgcontrol.systems import Input, System
 
 from .user_tasks import swing_up
@@ -82,7 +83,7 @@ def test_phases_start_from_other_durations_and_go_both_ways():
     pole = keep_out(lambda t, x, u, p: x[:2], Sphere([4.0, 0.1], 1.0), radius=0.5)
     ends = {"pose.x": 8.0, "pose.y": 0.0, "speed": 0.0}
     stop = [Bound(name, value, value, at="terminal") for name, value in ends.items()]
-    phase = Phase(car, 20, (2.0, 12.0), R={"steer": 0.1, "push": 0.01}, bounds=[pole, *stop])
+    phase = Phase(car, 20, (0.2, 60.0), R={"steer": 0.1, "push": 0.01}, bounds=[pole, *stop])
     problem = PhasedProblem(phase, time_weight=1.0)
     found = problem.solve([0.0, 0.0, 1.0, 0.0, 0.0], starts=6)
     assert found.is_success
@@ -113,3 +114,19 @@ def test_a_failing_guess_is_no_second_start_from_elsewhere():
 def test_starts_are_counted():
     with pytest.raises(ValueError, match="starts"):
         TASK.problem.solve(TASK.x0, starts=0)
+
+
+def test_random_durations_are_within_their_limits_whatever_the_start():
+    car = System(
+        "car", Product(pose=SE2, speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, 0, u), inputs=[Input("push", "m/s²", -2.0, 2.0)],
+    )  # fmt: skip
+    stop = [Bound(name, 0.0, 0.0, at="terminal") for name in ("pose.x", "speed")]
+    problem = PhasedProblem(Phase(car, 5, (2.0, 12.0), R=0.1, bounds=stop), time_weight=1.0).problem
+    solver = InteriorPointSolver(problem)
+    for speed in (0.0, 5.0):
+        first = solver.solve([0, 0, 1, 0, speed, 4.0], max_iterations=0)
+        changed = _RandomGuesses(solver, first, first)
+        drawn = [changed(k).x[0, -1] for k in range(20)]
+        assert 2.0 <= min(drawn) < 3.0
+        assert 9.0 < max(drawn) <= 12.0

@@ -148,10 +148,12 @@ class _RandomGuesses:
         stays = (stage.A == np.eye(self.n)).all(axis=(0, 2))
         self.moves = ~(stays & ~stage.B.any(axis=(0, 2)))
         names, rows = self.problem.system.error_names, self.once.rows
+        coordinates = self.problem.system.state.coordinate_names
         self.limits = {
-            i: rows.names.index(names[i])
-            for i in self.problem.free_start.tolist() if names[i] in rows.names
-        }  # fmt: skip
+            i: (rows.names.index(names[i]), coordinates.index(names[i]))
+            for i in self.problem.free_start.tolist()
+            if names[i] in rows.names and names[i] in coordinates
+        }
 
     def __call__(self, number: int) -> Nodes:
         """The changes of a number."""
@@ -164,13 +166,13 @@ class _RandomGuesses:
         u = self.size[n:] * (waves @ rng.normal(size=(CONTROL_WAVES, m)))
         free = np.isin(np.arange(n), self.problem.free_start)
         x = self.size[:n] * (x + free * rng.normal(size=n))
-        for (i, row), drawn in zip(
+        for (i, (row, at)), drawn in zip(
             self.limits.items(), rng.uniform(size=len(self.limits)), strict=True
         ):
             low, high = rows.lower[row], rows.upper[row]
             if np.isfinite([low, high]).all():
                 value = low * (high / low) ** drawn if low > 0 else low + drawn * (high - low)
-                x[:, i] += value - self.nodes.x[0, i] - x[0, i]
+                x[:, i] += value - self.nodes.x[0, at] - x[0, i]
         return self.once.move(self.nodes, x, u, self.setting)
 
 
