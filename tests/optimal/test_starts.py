@@ -1,5 +1,7 @@
 """Solves from several starts: the cheapest plan, and where the others ended."""
 
+from threading import Barrier
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from lgcontrol.optimal import (
     Sphere,
     keep_out,
 )
+from lgcontrol.optimal.kernel import _several
 from lgcontrol.optimal.kernel._several import _RandomGuesses
 from lgcontrol.systems import Input, System
 
@@ -130,3 +133,18 @@ def test_random_durations_are_within_their_limits_whatever_the_start():
         drawn = [changed(k).x[0, -1] for k in range(20)]
         assert 2.0 <= min(drawn) < 3.0
         assert 9.0 < max(drawn) <= 12.0
+
+
+def test_threads_that_end_at_one_time_lose_no_plan(monkeypatch):
+    class Meeting(_several.Progress):
+        def tell(self, how_far):
+            together.wait(10)
+
+    together = Barrier(2)
+    monkeypatch.setattr(_several, "thread_count", lambda: 2)
+    monkeypatch.setattr(_several, "Progress", Meeting)
+    ended = TASK.problem.solve(TASK.x0, starts=3)
+    monkeypatch.undo()
+    alone = TASK.problem.solve(TASK.x0, starts=3, callback=lambda entry: None)
+    assert {one.cost for one in ended.optima} == {one.cost for one in alone.optima}
+    assert len(ended.optima) == 3

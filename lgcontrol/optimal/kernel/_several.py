@@ -112,9 +112,10 @@ def best_of_starts(
         left = limit - (time.perf_counter() - began)
         if left <= 0 or ends.is_asked:
             return None
-        found.append(own.solve(x0, **options | {"guess": guesses[k], "time_limit": left}))
+        one = own.solve(x0, **options | {"guess": guesses[k], "time_limit": left})
+        found.append(one)  # as other threads do
         progress.tell(lambda: f"{len(found)} ended, {_cheapest(found)}")
-        return found[-1]
+        return one
 
     if hasattr(solver, "_twin") and options.get("callback") is None:
         made = _side_by_side(solver, count - 1, done)
