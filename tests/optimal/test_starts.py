@@ -148,3 +148,19 @@ def test_threads_that_end_at_one_time_lose_no_plan(monkeypatch):
     alone = TASK.problem.solve(TASK.x0, starts=3, callback=lambda entry: None)
     assert {one.cost for one in ended.optima} == {one.cost for one in alone.optima}
     assert len(ended.optima) == 3
+
+
+def test_ways_that_differ_across_a_long_one_are_two_optima_and_a_plan_of_no_cost_is_one():
+    car = System(
+        "car", Rn(2, ("x", "y")), lambda t, x, u, p: u,
+        inputs=[Input("vx", "m/s", -20, 20), Input("vy", "m/s", -20, 20)],
+    )  # fmt: skip
+    pole = keep_out(lambda t, x, u, p: x, Sphere([50.0, 0.0], 1.0))
+    options = {"Q": 0.0, "reference": [100.0, 0.0]}
+    there = [Bound("x", 100.0, 100.0, at="terminal"), Bound("y", 0.0, 0.0, at="terminal")]
+    found = OptimalControlProblem(car, 20, 0.5, bounds=[pole, *there], **options).solve(
+        [0.0, 0.0], starts=8
+    )
+    assert {float(np.sign(one.solution.x[10, 1])) for one in found.optima} == {-1.0, 1.0}
+    stays = OptimalControlProblem(car, 5, 0.5, reference=[0.0, 0.0]).solve([0.0, 0.0], starts=4)
+    assert [one.count for one in stays.optima] == [4]

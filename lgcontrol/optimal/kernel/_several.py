@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from ...codegen._internal import Progress, check_count, check_shape, thread_count
 from ...systems import System
-from .._outcome import Ends
+from .._outcome import ACCEPTABLE_RESIDUAL, Ends
+from .._plan import SCALE
 from .._solution import DERIVED, LocalOptimum, OptimalSolution
 from .._solver import make_solver
 from .._transcription import Nodes
@@ -22,8 +23,9 @@ from .._transcription import Nodes
 # Random changes of a guess are waves along the horizon, so many for each state and each control.
 # Those of a state have its size, or its extent in the first plan; those of a control its range.
 STATE_WAVES, CONTROL_WAVES = 4, 8
-# Plans are one optimum if costs and states agree within these shares of the cost and of the range
-# of the states.
+# Plans are one optimum if costs and states agree within these shares of the cost and of the extent
+# of each state. A difference of states that is the first share of their size is none either, nor
+# one of scaled costs up to an acceptable residual.
 SAME_COST, SAME_STATES = 1e-3, 0.05
 TOLD = 3  # optima in a message
 
@@ -123,7 +125,8 @@ def best_of_starts(
         made = [done(solver, k) for k in range(count - 1)]
     found = [found[0], *(one for one in made if one is not None)]
     best = min(found, key=lambda one: (not one.is_success, one.cost))
-    optima = _optima([one for one in found if one.is_success])
+    least = ACCEPTABLE_RESIDUAL / asked.plan["kept"][SCALE]
+    optima = _optima([one for one in found if one.is_success], least, changed.size)
     spent = time.perf_counter() - began
     best.times.update({"total": spent, "model": spent})
     solver.plan = best.plan
@@ -134,8 +137,8 @@ class _RandomGuesses:
     """Nodes of a guess with random changes, the same ones in every run.
 
     States move by waves that vanish at the start, unless a part of it is free. A free part that
-    two limits hold is drawn between them, by its logarithm if both are positive. Parts that stay
-    as they are, such as durations and parameters, move as a whole.
+    two limits hold is drawn between them. Parts that stay as they are, such as durations and
+    parameters, move as a whole.
     """
 
     def __init__(self, solver: Any, asked: OptimalSolution, first: OptimalSolution) -> None:
@@ -172,29 +175,34 @@ class _RandomGuesses:
         ):
             low, high = rows.lower[row], rows.upper[row]
             if np.isfinite([low, high]).all():
-                value = low * (high / low) ** drawn if low > 0 else low + drawn * (high - low)
-                x[:, i] += value - self.nodes.x[0, at] - x[0, i]
+                x[:, i] += low + drawn * (high - low) - self.nodes.x[0, at] - x[0, i]
         return self.once.move(self.nodes, x, u, self.setting)
 
 
-def _optima(found: list[OptimalSolution]) -> tuple[LocalOptimum, ...]:
-    """Plans that differ, the cheapest first, with the number of starts that end at each."""
+def _optima(
+    found: list[OptimalSolution], least: float, size: np.ndarray
+) -> tuple[LocalOptimum, ...]:
+    """Plans that differ, the cheapest first, with the number of starts that end at each.
+
+    Costs differ by more than the least, states by more than a share of their sizes.
+    """
     optima: list[LocalOptimum] = []
+
+    def is_same(one: OptimalSolution, known: OptimalSolution) -> bool:
+        if abs(one.cost - known.cost) > SAME_COST * abs(known.cost) + least:
+            return False
+        system = known.problem.system
+        off = np.abs(system.error(one.x, known.x)).max(axis=0)
+        extent = np.fmax(_extent(system, one.x), _extent(system, known.x))
+        return bool((off <= np.fmax(SAME_STATES * extent, SAME_COST * size[: len(off)])).all())
+
     for one in sorted(found, key=lambda one: one.cost):
-        at = next((k for k, known in enumerate(optima) if _is_same(one, known.solution)), None)
+        at = next((k for k, known in enumerate(optima) if is_same(one, known.solution)), None)
         if at is None:
             optima.append(LocalOptimum(one.cost, 1, one))
         else:
             optima[at] = replace(optima[at], count=optima[at].count + 1)
     return tuple(optima)
-
-
-def _is_same(one: OptimalSolution, known: OptimalSolution) -> bool:
-    if abs(one.cost - known.cost) > SAME_COST * abs(known.cost):
-        return False
-    system = known.problem.system
-    off = np.abs(system.error(one.x, known.x)).max(axis=0)
-    return bool((off <= SAME_STATES * _extent(system, known.x).max()).all())
 
 
 def _extent(system: System, x: np.ndarray) -> np.ndarray:
