@@ -121,3 +121,17 @@ def test_a_way_that_no_duration_allows_says_which_were_tried():
     assert found.message.endswith("this one begins at durations of at least 8 s in all")
     # Who says where the search begins is taken at his word.
     assert "longer durations" not in short.solve(x0, durations=[1.0]).message
+
+
+def test_a_plan_of_longer_durations_undoes_a_verdict():
+    """With a meter and a second of 1024 the first search ends at a least violation."""
+    state = in_units(TASKS["oscillator_comes_to_rest"].state(), 1024.0)
+    assert state is not None
+    found = state.problem.solve(state.x0, max_iterations=120)
+    if found.is_success:
+        return
+    assert found.status == "stalled"
+    told = found.message.partition("; there is one with durations of at least ")[2]
+    (phase,) = state.problem.phases
+    longer = replace(phase, duration=(float(told.split()[0]), phase.limits[1]))
+    assert state.problem.with_phases([longer]).solve(state.x0).is_success

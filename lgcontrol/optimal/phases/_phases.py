@@ -332,8 +332,10 @@ class PhasedProblem:
         """A plan whose search begins at one of longer durations, or what was found.
 
         Too short a duration can be a stationary point of the violation: no small change of it helps
-        where the way takes longer than all of it.
+        where the way takes longer than all of it. What is found is infeasible only if all these
+        searches are: a plan of longer durations is one of the problem, too.
         """
+        exists, agree = "", True
         began, limit = perf_counter(), options.pop("time_limit", None)
         starts = [self._longer(share) for share in LONGER]
         for least in starts:
@@ -356,7 +358,9 @@ class PhasedProblem:
                 if ends.is_asked:
                     return found
                 if not made.is_success:
+                    agree = agree and made.status == SolveStatus.INFEASIBLE
                     break
+                exists = f"; there is one with durations of at least {sum(least):.4g} s in all"
             else:
                 return made._with_message(
                     f"{made.message}; the first search led to no plan, this one begins at "
@@ -364,7 +368,13 @@ class PhasedProblem:
                 )
         tried = ", ".join(f"{sum(least):.4g}" for least in starts)
         message = f"{found.message}; nor was a plan found from longer durations, {tried} s in all"
-        return replace(found, message=message)
+        if exists:
+            message += f"{exists}: narrow Phase(duration=) to it"
+        elif not agree:
+            message += "; not all of these searches end infeasible"
+        is_doubtful = found.status == SolveStatus.INFEASIBLE and (exists or not agree)
+        status = SolveStatus.STALLED if is_doubtful else found.status
+        return replace(found, message=message, status=status)
 
     def _told(
         self, found: OptimalSolution, start: np.ndarray, options: dict[str, Any]
