@@ -191,7 +191,7 @@ PROBLEMS: dict[str, Problem] = {
         lambda: of_cart(Bound("speed", -1.0, 1.0, at="start"), end("place", 10.0), free="speed"),
         [0, 0],
         NO_WAY,
-        "place exceeds its bound by 8.88 ",  # 10 − 1·0.8 − 0.8²/2
+        "place misses its bound by 8.88 ",  # 10 − 1·0.8 − 0.8²/2
     ),
     # contradictory: rows that exclude each other
     "two walls, none between": (
@@ -420,7 +420,8 @@ def test_ends_in_the_word_for_it(name):
     assert np.isfinite(plan.u).all()
     if statuses is NO_WAY:
         worst = plan.violations[0]
-        assert f"{worst.name} exceeds" in plan.message and f"t = {worst.time:g} s" in plan.message
+        verb = "misses" if worst.is_equality else "exceeds"
+        assert f"{worst.name} {verb}" in plan.message and f"t = {worst.time:g} s" in plan.message
 
 
 @pytest.mark.usually(name=["division by zero"])
