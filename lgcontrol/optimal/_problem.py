@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
+from time import perf_counter
 from typing import Any, TypedDict, TypeVar
 from zlib import crc32
 
@@ -723,18 +724,24 @@ class OptimalControlProblem(Frozen):
         return self._solved(start, is_told=True, solver=solver, **options)
 
     def _solved(
-        self, start: np.ndarray, *, is_told: bool = False, solver: Solver | str | None = None,
-        starts: int | None = None, **options: Any,
+        self, start: np.ndarray, *, is_told: bool = False, is_last: bool = True,
+        solver: Solver | str | None = None, starts: int | None = None, **options: Any,
     ) -> OptimalSolution:  # fmt: skip
-        """See `solve`; if `is_told`, the message says where steps are coarse."""
+        """See `solve`; if `is_told`, the message says where steps are coarse.
+
+        If `is_last` and the default guess leads to no plan, a changed one is tried.
+        """
         if not self.is_plain:
             options = options | ({} if starts is None else {"starts": starts})
             return DERIVED["solved_with_shapes"](self, [start], solver, None, options)[0]
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
-        made = make_solver(solver, finer)
+        made, began = make_solver(solver, finer), perf_counter()
         if starts is None:
             found = made.solve(start, **options)
+            if is_last and options.get("guess") is None:
+                deadline = began + options.get("time_limit", np.inf)
+                found = DERIVED["from_changed_guess"](made, start, found, deadline, options)
         else:
             found = DERIVED["best_of_starts"](made, start, starts, options)
         text = DERIVED["coarseness"](made, found) if is_told else ""

@@ -50,6 +50,22 @@ def test_a_swing_up_from_several_starts_is_cheaper_than_from_one():
         assert TASK.problem.solve(TASK.x0, guess=entry.solution).cost == pytest.approx(entry.cost)
 
 
+def test_a_pillar_between_start_and_goal_is_passed_at_its_side():
+    """The default guess stands still: what leads around on both sides helps alike."""
+    push = [Input("along", "N", -1, 1), Input("across", "N", -1, 1)]
+    point = System("point", Rn(4), lambda t, x, u, p: ca.vertcat(x[2:], u), inputs=push)
+    pillar = Bound(lambda t, x, u, p: (x[0] - 2) ** 2 + x[1] ** 2, lower=0.64, name="pillar")
+    goal = Bound(lambda t, x, u, p: x - ca.DM([4, 0, 0, 0]), 0, 0, at="terminal", name="goal")
+    problem = OptimalControlProblem(point, 20, 0.5, Q=0, R=1.0, terminal=0, bounds=[pillar, goal])
+    phases = PhasedProblem(Phase(point, 20, 10.0, R=1.0, bounds=[pillar, goal]))
+    assert InteriorPointSolver(problem).solve(np.zeros(4)).status == "infeasible"  # one search
+    for found in (problem.solve(np.zeros(4)), phases.solve(np.zeros(4)).solution):
+        assert found.is_success and "random change" in found.message
+        x = found.x[:, :4]
+        assert (np.square(x[:, :2] - [2, 0]).sum(axis=1) >= 0.64 - 1e-6).all()
+        np.testing.assert_allclose(x[-1], [4, 0, 0, 0], atol=1e-6)
+
+
 def test_starts_are_the_same_in_every_run_and_more_of_them_begin_alike():
     few, again, more = (TASK.problem.solve(TASK.x0, starts=k) for k in (3, 3, 5))
     assert np.array_equal(few.x, again.x)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ...codegen._internal import Progress, check_count, check_shape, thread_count
 from ...systems import System
-from .._outcome import ACCEPTABLE_RESIDUAL, Ends
+from .._outcome import ACCEPTABLE_RESIDUAL, Ends, SolveStatus
 from .._plan import SCALE
 from .._solution import DERIVED, LocalOptimum, OptimalSolution
 from .._solver import make_solver
@@ -133,6 +133,32 @@ def best_of_starts(
     return best._with_message(f"{best.message}; {_told(optima, len(found), count)}", optima=optima)
 
 
+def from_changed_guess(
+    solver: Any, x0: np.ndarray, found: OptimalSolution, deadline: float, options: dict[str, Any]
+) -> OptimalSolution:
+    """A plan from a random change of the default guess if none was found, else what was found.
+
+    In the middle of an obstacle a plan can be a stationary point of the violation. Changes to both
+    sides help alike there, and a search takes neither.
+    """
+    left = deadline - time.perf_counter()
+    if found.status is not SolveStatus.INFEASIBLE or left <= 0:
+        return found
+    default: Any = make_solver(None, solver.problem)
+    asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
+    guess = _RandomGuesses(default, asked, found)(1)
+    own = solver._twin() if hasattr(solver, "_twin") else solver
+    other = own.solve(x0, **options | {"guess": guess, "time_limit": left})
+    best = other if other.is_success else found
+    solver.plan = best.plan
+    if best is found:
+        return found
+    return best._with_message(
+        f"{best.message}; the search from the default guess led to no plan, this one begins at a "
+        "random change of it"
+    )
+
+
 class _RandomGuesses:
     """Nodes of a guess with random changes, the same ones in every run.
 
@@ -228,3 +254,4 @@ def _told(optima: tuple[LocalOptimum, ...], ended: int, count: int) -> str:
 
 
 DERIVED["best_of_starts"] = best_of_starts
+DERIVED["from_changed_guess"] = from_changed_guess

@@ -277,9 +277,9 @@ class PhasedProblem:
                     )
         given = guess_of_phases(self._flat, guess, times)
         solver, began, ends = make_solver(solver, self.problem), perf_counter(), Ends(options)
-        found = self.problem.solve(
-            self._flat.start(start, times), guess=given, solver=solver, **options
-        )
+        first = self._flat.start(start, times)
+        deadline = began + options.get("time_limit", np.inf)
+        found = self.problem._solved(first, is_last=False, guess=given, solver=solver, **options)
         ended = GIVEN_UP if "max_iterations" in options else (*GIVEN_UP, USED_UP)
         may_go_on = durations is None and self._flat.free and not ends.is_asked
         if may_go_on and found.status in ended:
@@ -287,6 +287,9 @@ class PhasedProblem:
             options = options | ({"time_limit": left} if "time_limit" in options else {})
             options.pop("starts", None)
             found = self._from_longer(found, start, guess, solver, options, ends)
+        if given is None and self.problem.is_plain and "starts" not in options:
+            own = make_solver(solver, found.problem)
+            found = DERIVED["from_changed_guess"](own, first, found, deadline, options)
         made = self._told(found, start, options)
         if found.optima:
             told = (replace(one, solution=self._told(one.solution, start, options))
@@ -349,9 +352,10 @@ class PhasedProblem:
                     options["time_limit"] = limit - (perf_counter() - began)
                     if options["time_limit"] <= 0:
                         return found
-                made = of.problem.solve(
+                made = of.problem._solved(
                     of._flat.start(start, least),
                     guess=guess_of_phases(of._flat, made, least),
+                    is_last=False,
                     solver=solver,
                     **options,
                 )
