@@ -6,6 +6,7 @@ import pytest
 from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
+from lgcontrol.optimal.kernel._loop import KernelLoop
 from lgcontrol.systems import Input, System
 
 
@@ -69,3 +70,30 @@ def test_the_prediction_over_a_delay_follows_the_motion():
     mpc = _cubic(delay=0.1)
     mpc(0.0, [10.0])
     assert mpc.plan.x[0] == pytest.approx([_behind(10.0, 0.0)], abs=0.1)
+
+
+@pytest.mark.compiled
+def test_a_call_ends_wherever_its_time_is_over(monkeypatch):
+    """At any look at the clock, also the first of a solve that a look just before has let begin."""
+    asked, over = 0, 0
+
+    def ask(loop, entry):
+        nonlocal asked
+        asked += 1
+        loop.is_late = over <= asked < 200  # a call that goes on for ever is found, and ends
+        return loop.is_late
+
+    monkeypatch.setattr(KernelLoop, "_ask", ask)
+    push = Input("push", "N", -1, 1)
+    cart = System("cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u[0]], inputs=[push])
+    mpc = MPC(
+        cart, 20, 0.1, Q=1.0, R=0.1, reference=[0.4, 0.0], bounds=[Bound("x", -np.inf, 0.5)],
+        real_time=RealTime(budget=100.0),
+    )  # fmt: skip
+    for over in range(1, 16):
+        mpc.reset()
+        asked = -10_000  # never in the first call
+        mpc(0.0, [0.0, 0.0])
+        asked = 0
+        mpc(0.1, [0.45, 0.9])
+        assert asked <= over + 5

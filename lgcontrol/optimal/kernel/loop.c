@@ -329,7 +329,7 @@ static int solved(const lg_model *m, lg_task *q, const lg_settings *o, int64_t r
     q->max_iterations = most - taken < few ? most - taken : few;
     status = lg_newton_solve(m, q, o);
     taken += q->iterations, q->resume = LG_RESUME;
-    moves = q->iterations < few;
+    moves = q->iterations > 0 && q->iterations < few; /* none if time ended before the first */
     for (int64_t i = 1; i <= q->iterations; i++)
       moves = moves || q->log[i * LG_LOG + 4] >= o->real_time_short;
   }
