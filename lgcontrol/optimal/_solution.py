@@ -243,8 +243,9 @@ class OptimalSolution(Result):
     def plot(self, **options: Any) -> Figure:
         """Plot states, inputs and what is bounded over time, a reference that was given dashed.
 
-        If steps end visibly elsewhere than at the next node, thin lines are the motion of each step
-        from its first node. With ``starts=``, the cheapest optima stand side by side.
+        Lines are the motion of each step from its first node. If steps end visibly elsewhere than
+        at the next node, dots are the nodes. With ``starts=``, the cheapest optima stand side by
+        side.
 
         Parameters
         ----------

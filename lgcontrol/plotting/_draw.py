@@ -43,11 +43,11 @@ LOG_RANGE = 30.0  # times its tolerance that a signal is drawn on a linear axis
 DECADES = 1e3  # next to a tolerance, that are drawn below it
 NARROW = 0.012  # share of the time axis that a band covers at least
 AFTER_EVENT = 0.1  # share of a run after an event that may not flatten the rest
-FLATTENED = 2.0  # times as high a panel is with what follows an event
+FLATTENED = 10.0  # times as high a panel is with what follows an event
 LETTERS = 0.35  # share of the time axis that the words of a limit take
 FEW_TICKS = 4  # of a small axes
-NEAR_EVENTS = 0.06  # share of the time axis between names of events
-LETTER = 0.055  # inches that a letter of such a name takes
+LETTER, LETTER_HEIGHT = 0.055, 0.15  # inches that a letter of the name of an event takes
+NAME_ROWS = 3  # of such names above each other
 # Signals that vary by less than UNMOVED of their size and of the range of their limits, as inputs
 # at a limit, are drawn in a view of UNMOVED_VIEW of the smaller of both on each side.
 UNMOVED, UNMOVED_VIEW = 1e-3, 0.05
@@ -305,6 +305,8 @@ def draw(cell: Cell, events: Events, phases: Events = ()) -> list[str]:
         ax.tick_params(labelbottom=named)
         ax.set_xlabel(_name_times(ax, t) if named and cell.is_named else "", fontsize=SMALL)
         _draw_events(ax, [*events, *phases], named=cell.names_events and k == 0)
+    if isinstance(cell.item, Panel) and not cell.item.is_split:
+        _name_signals(cell.axes[0], cell.item)
     return used
 
 
@@ -333,24 +335,28 @@ def _draw_parts(cell: Cell, events: Events) -> list[str]:
 
 
 def draw_panel(ax: Any, panel: Panel, events: Events = ()) -> list[str]:
-    """Lines or steps, what they follow, their bounds, tolerances and names.
+    """Lines or steps, what they follow, their bounds and tolerances.
 
     Returns the styles of lines that were used, of "reference", "bounds" and "±2σ".
     """
-    used, colors = _draw_lines(ax, panel), _colors(panel)
+    used = _draw_lines(ax, panel)
     if panel.tolerances:
         _draw_tolerances(ax, panel)
     beyond = _keep_in_view(ax, panel, events)
     ax.text(0.98, 0.05, beyond, transform=ax.transAxes, ha="right", va="bottom",
             fontsize=SMALL - 1.5, color=FAINT, path_effects=halo(), gid="beyond")  # fmt: skip
-    if _draw_bounds(ax, panel, colors):
+    if _draw_bounds(ax, panel, _colors(panel)):
         used.append("bounds")
+    return used
+
+
+def _name_signals(ax: Any, panel: Panel) -> None:
+    """Names at the ends of lines, in the view that the axes have by then."""
     if len(panel.labels) > MOST_PARTS:
         _name_scale(ax, panel.labels)
     elif len(panel.labels) > 1:
         ends = [_last(panel.values[:, k]) for k in range(len(panel.labels))]
-        name_lines(ax, ends, panel.labels, colors, COLUMN_HEIGHT)
-    return used
+        name_lines(ax, ends, panel.labels, _colors(panel), COLUMN_HEIGHT)
 
 
 def _colors(panel: Panel) -> list[Any]:
@@ -380,24 +386,20 @@ def _draw_lines(ax: Any, panel: Panel) -> list[str]:
                     drawstyle="steps-post")  # fmt: skip
         elif curve is not None:
             ax.plot(*thin(curve[0], curve[1][:, k]), color=color, lw=width, label=label)
+        elif panel.t_between is not None and panel.between is not None:
+            pieces = thin(panel.t_between, panel.between[:, k])
+            ax.plot(*pieces, color=color, lw=width, label=label)
+            ax.plot(panel.t, values, color=color, ls="none", marker="o", ms=2.5, mew=0)
+            used.append("between")
         else:
             ax.plot(*thin(panel.t, values), color=color, lw=width, label=label)
             _mark_lone(ax, panel.t, values, color)
-        if panel.t_between is not None and panel.between is not None and curve is None:
-            pieces = thin(panel.t_between, panel.between[:, k])
-            ax.plot(*pieces, color=color, lw=0.5, marker=".", ms=1.5, markevery=_ends(pieces[1]))
-            used.append("between")
         if panel.dashed is not None and not shared:
             goal = thin(panel.t, panel.dashed[:, k])
             ax.plot(*goal, color=color, lw=0.9, ls=DASHES, alpha=0.75)
     if panel.t[-1] > panel.t[0]:
         ax.set_xlim(panel.t[0], panel.t[-1])
     return used
-
-
-def _ends(values: np.ndarray) -> list[int]:
-    """Where pieces end that NaN separates."""
-    return np.flatnonzero(np.isnan(values[1:]) & ~np.isnan(values[:-1])).tolist()
 
 
 def _says(title: str, label: str) -> bool:
@@ -466,59 +468,67 @@ def _free_height(ax: Any, panel: Panel, limits: np.ndarray) -> float:
 def _keep_in_view(ax: Any, panel: Panel, events: Events) -> str:
     """Limits of the axis without what briefly follows an event, if that flattens the rest.
 
-    Returns what is beyond the axis, in words.
+    Signals that come near a limit stay in view, and so does the limit. Returns what is beyond the
+    axis, in words.
     """
-    span = panel.t[-1] - panel.t[0]
-    if not events or panel.tolerances or span <= 0:
-        return ""
     t = panel.t[: len(panel.values)]
+    span = panel.t[-1] - panel.t[0]
     brief = np.zeros(len(t), dtype=bool)
     for time, _ in events:
-        brief |= (t >= time) & (t <= time + AFTER_EVENT * span)
-    if brief.all() or not brief.any():
+        brief |= (t >= time) & (t <= time + AFTER_EVENT * span) & (time > t[0])
+    if panel.tolerances or brief.all() or not brief.any():
         return ""
     parts = [panel.values[~brief]]
     parts += [] if panel.dashed is None else [panel.dashed[:: max(1, len(panel.dashed) // MANY)]]
     rest = np.concatenate([part.ravel() for part in parts])
     low, high = np.nanmin(rest), np.nanmax(rest)
     least, most = np.nanmin(panel.values[brief]), np.nanmax(panel.values[brief])
-    if max(most, high) - min(least, low) <= FLATTENED * (high - low):
+    view = min(least, low), max(most, high)
+    if np.ptp(view) <= FLATTENED * (high - low):
+        return ""
+    if panel.bounds is not None and _is_near(panel.bounds, *view).any():
         return ""
     margin = 0.2 * (high - low)
     ax.set_ylim(low - margin, high + margin)
-    return f"beyond the axis: {least:.3g} to {most:.3g} {panel.unit}".rstrip()
+    seen = zip((least, most), (least < low - margin, most > high + margin), strict=True)
+    told = " and ".join(f"{value:.3g}" for value, is_beyond in seen if is_beyond)
+    return f"beyond the axis: {told} {panel.unit}".rstrip()
+
+
+def _is_near(bounds: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Which limits do not flatten a view from `low` to `high` that has them, too."""
+    reach = BOUND_REACH * (high - low)
+    return (bounds >= low - reach) & (bounds <= high + reach)
 
 
 def _draw_events(ax: Any, events: Events, *, named: bool) -> None:
-    """Thin lines; the first of those that are close together has its name."""
-    first, last = ax.get_xlim()
-    free = -np.inf
-    for time, name in sorted(events):
+    """Thin lines with their names above all that is drawn, in rows that have room."""
+    for time, _ in events:
         ax.axvline(time, color=INK, lw=0.7, alpha=0.55, zorder=1.1, gid="event")
-        if not named or time < free:
-            continue
-        letters = LETTER * len(name) / (ax.get_position().width * inches(ax.figure)[0])
-        free = time + max(NEAR_EVENTS, letters) * (last - first)
-        right = time > first + 0.75 * (last - first)
-        low = _is_high(ax, *((2 * time - free, time) if right else (time, free)))
-        ax.annotate(name, (time, 0.0 if low else 1.0), parse_math=False,
-                    xytext=(-3 if right else 3, 2 if low else -2), textcoords="offset points",
-                    xycoords=ax.get_xaxis_transform(), ha="right" if right else "left",
-                    va="bottom" if low else "top",
-                    fontsize=SMALL - 1, color=INK, path_effects=halo(), gid="event")  # fmt: skip
-
-
-def _is_high(ax: Any, start: float, end: float) -> bool:
-    """Whether lines between two times leave more room below than above them."""
-    bottom, top = ax.get_ylim()
-    values = []
-    for line in ax.get_lines():
-        t, y = (np.asarray(part, dtype=float) for part in line.get_data())
-        if line.get_transform() == ax.transData and len(t):
-            values += [y[(start <= t) & (t <= end)], np.interp([start, end], t, y)]
-    seen = np.concatenate([*values, np.zeros(0)])
-    seen = seen[np.isfinite(seen)]
-    return len(seen) > 0 and bool(top - seen.max() < seen.min() - bottom)
+    if not named:
+        return
+    first, last = ax.get_xlim()
+    width, height = inches(ax.figure)
+    letter = LETTER / (ax.get_position().width * width) * (last - first)
+    ends: list[float] = []  # of the last name of each row
+    names: list[tuple[float, str, int, bool]] = []
+    for time, name in sorted(events):
+        length = (len(name) + 2) * letter
+        right = time + length > last
+        start = time - length if right else time
+        row = next((k for k, end in enumerate(ends) if end <= start), len(ends))
+        if row < NAME_ROWS:
+            ends[row : row + 1] = [start + length]
+            names.append((time, name, row, right))
+    share = len(ends) * LETTER_HEIGHT / (ax.get_position().height * height)
+    top = (ax.transScale + ax.transLimits).inverted().transform((0.0, 1.0 / (1.0 - share)))[1]
+    ax.set_ylim(ax.get_ylim()[0], top)
+    for time, name, row, right in names:
+        ax.annotate(name, (time, 1.0), parse_math=False,
+                    xytext=(-3 if right else 3, -2 - 72 * LETTER_HEIGHT * row),
+                    textcoords="offset points", xycoords=ax.get_xaxis_transform(),
+                    ha="right" if right else "left", va="top", fontsize=SMALL - 1, color=INK,
+                    path_effects=halo(), gid="event")  # fmt: skip
 
 
 def thin(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -563,10 +573,9 @@ def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
     if high - low < UNMOVED * size:
         low, high = ((low + high) / 2 + side * UNMOVED_VIEW * size for side in (-1.0, 1.0))
         ax.set_ylim(low, high)
-    reach = BOUND_REACH * (high - low)
     bounds = panel.bounds if panel.bounds.ndim == 3 else panel.bounds[:, None]
     shared = np.array_equal(bounds, np.broadcast_to(bounds[..., :1], bounds.shape), equal_nan=True)
-    is_near = (bounds >= low - reach) & (bounds <= high + reach)
+    is_near = _is_near(bounds, low, high)
     lines = [
         (np.where(is_near[side, :, k], bounds[side, :, k], np.nan), FAINT if shared else color)
         for side in range(2)

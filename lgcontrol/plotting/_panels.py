@@ -280,9 +280,11 @@ def _attitude(
     if "cos" in block.coordinate_names:
         heading = _heading(block, x)
         dashed = None
-        if goal is not None:  # the turn that is nearest to the heading at the end
+        if goal is not None:  # the turn that is nearest to the heading
             dashed = _heading(block, goal)
-            dashed += 2 * np.pi * np.round((heading[-1] - dashed[-1]) / (2 * np.pi))
+            dashed += 2 * np.pi * np.round((heading - dashed) / (2 * np.pi))
+            leaps = np.abs(np.diff(dashed, axis=0, prepend=dashed[:1])) > np.pi
+            dashed[leaps] = np.nan
         what = "heading" if block.dim > 1 else "angle"
         return Panel(_title(name, what), "rad", (what,), t, heading, dashed=dashed)
     turns = [i for i, unit in enumerate(block.tangent_units) if unit == "rad"]

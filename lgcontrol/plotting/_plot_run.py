@@ -62,7 +62,8 @@ def plot_run(
     - Quantities within limits, such as the clearance of an obstacle, and inputs follow.
     - Estimation errors come with ±2 standard deviations, each in its own axes.
     - Kicks, pushes, new starts and phases of a plan are thin lines with names. Signals that exceed
-      the others by much after a kick do so beyond the axis, which says by how much.
+      the rest tenfold after a kick, far from any limit, do so beyond the axis, which says by how
+      much.
     - Disturbances and wall times, which nobody judges, are strips at the bottom.
 
     Parameters
@@ -184,7 +185,7 @@ def plot_trajectory(
         System of the inputs: gives names, units and bounds; the trajectory's ``inputs`` if left
         out.
     between : tuple of ndarray, optional
-        Times (N, m) and states (N, m, nq) of N pieces of the motion between nodes: thin lines.
+        Times (N, m) and states (N, m, nq) of N pieces of the motion between nodes.
     figure : optional
         See `plot_run`.
 
@@ -233,7 +234,7 @@ def _draw(
         figure = new_figure(*figure_size(rows))
     used = {style for cell in make_cells(figure, rows) for style in draw(cell, events, phases)}
     meanings = {"reference": "dashed: reference", "bounds": "dotted: limits", "±2σ": "grey: ±2σ",
-                "between": "thin: each step integrated from its first node"}  # fmt: skip
+                "between": "dots: nodes, from which each step is integrated"}  # fmt: skip
     key = [text for style, text in meanings.items() if style in used]
     if any(isinstance(item, Panel) and item.tolerances for item in items):
         key.insert(0, "shaded: what passes, while it counts")

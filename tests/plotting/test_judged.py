@@ -141,14 +141,22 @@ def test_kicks_and_new_starts_are_named_lines_in_all_panels():
     assert named == ["kick", "new start: state"]
 
 
-@pytest.mark.parametrize(("sign", "place"), [(1.0, 0.0), (-1.0, 1.0)])
-def test_names_of_events_stand_where_the_lines_are_not(sign, place):
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_names_of_events_stand_above_what_is_drawn(sign):
+    """All of them, those that would cover each other below each other."""
+    events = [SimpleNamespace(t=t, name=name) for t, name in ((0.0, "push: x"), (0.1, "kick"))]
     run = result(
-        Rn(1, ("x",), ("N",)), sign * np.exp(-((T - 1.0) ** 2))[:, np.newaxis],
-        scenery=SimpleNamespace(events=[SimpleNamespace(t=1.0, name="kick")]),
+        Rn(1, ("x",), ("N",)), sign * np.exp(-(T**2))[:, np.newaxis],
+        scenery=SimpleNamespace(events=events),
     )  # fmt: skip
-    (name,) = (text for text in plot_run(run).axes[0].texts if text.get_gid() == "event")
-    assert name.xy == (1.0, place)
+    figure = plot_run(run)
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    names = [text for text in ax.texts if text.get_gid() == "event"]
+    assert [name.get_text() for name in names] == ["push: x", "kick"]
+    boxes = [name.get_window_extent() for name in names]
+    highest = ax.transData.transform((0.0, max(ax.lines[0].get_ydata())))[1]
+    assert boxes[0].y0 > boxes[1].y1 - 1 and boxes[1].y0 > highest
 
 
 def test_what_briefly_follows_a_kick_does_not_flatten_the_rest():
@@ -156,9 +164,20 @@ def test_what_briefly_follows_a_kick_does_not_flatten_the_rest():
     low, high = figure.axes[0].get_ylim()
     assert -2 < low < -0.5 and 1 < high < 2
     (said,) = marked(figure.axes[0], "beyond")
-    assert said.get_text().startswith("beyond the axis: ") and said.get_text().endswith("80 N")
+    assert said.get_text() == "beyond the axis: 80 N"
     tame = plot_run(kicked(1.5)).axes[0]
     assert tame.get_ylim()[1] > 1.5 and not marked(tame, "beyond")[0].get_text()
+
+
+def test_a_limit_that_a_kick_comes_near_stays_in_view():
+    limited = replace(kicked(80.0), state_limits=np.array([[-80.0], [80.0]]))
+    ax = plot_run(limited).axes[0]
+    assert ax.get_ylim()[1] > 80 and not marked(ax, "beyond")[0].get_text()
+    assert {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"} == {-80, 80}
+    first = replace(kicked(80.0), scenery=SimpleNamespace(events=[SimpleNamespace(t=0, name="a")]))
+    x = first.x.copy()
+    x[:2] = 80.0  # what begins with the run is not what follows an event
+    assert plot_run(replace(first, x=x)).axes[0].get_ylim()[1] > 80
 
 
 def test_the_style_of_ones_own_figures_is_that_of_ours():

@@ -162,6 +162,16 @@ def test_a_reference_on_the_other_side_of_a_half_turn_is_drawn_near():
     np.testing.assert_allclose(dashed(ax)[0].get_ydata(), 2 * np.pi - 3.1)
 
 
+def test_a_reference_of_an_angle_is_on_the_turn_of_the_signal():
+    """Upright after one turn and after two: the difference is the error on the group."""
+    angle = np.linspace(0.0, 4 * np.pi, 41)[:, None]
+    ax = plot_run(result(SO2, SO2.exp(angle), reference=np.tile(SO2.identity, (41, 1)))).axes[0]
+    goal = dashed(ax)[0].get_ydata()
+    there = np.isfinite(goal)
+    assert {*np.round(goal[there] / (2 * np.pi), 9)} == {0.0, 1.0, 2.0} and (~there).sum() == 2
+    assert np.abs(goal - angle[:, 0])[there].max() < np.pi + 1e-9
+
+
 def test_a_reference_shared_by_all_signals_is_one_line():
     run = flight()
     ax = panel(plot_run(run), "twist: velocity")
@@ -649,7 +659,8 @@ def test_plans_of_phases_are_drawn_with_their_limits_and_phases(hold):
     for ax in figure.axes:
         marks = [line.get_xdata()[0] for line in ax.get_lines() if line.get_gid() == "event"]
         assert marks == pytest.approx([0.0, switch])
-    assert [text.get_text() for text in figure.axes[0].texts][-2:] == ["out", "stop"]
+    told = [text.get_text() for text in figure.axes[0].texts if text.get_gid() == "event"]
+    assert told == ["out", "stop"]
     push = max(panel(figure, "inputs (push)").get_lines(), key=lambda line: line.get_linewidth())
     t, u = push.get_data()
     assert u[t < switch][0] == pytest.approx(plan.parts["out"].u[0, 0])
