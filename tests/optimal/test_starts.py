@@ -180,3 +180,10 @@ def test_ways_that_differ_across_a_long_one_are_two_optima_and_a_plan_of_no_cost
     assert {float(np.sign(one.solution.x[10, 1])) for one in found.optima} == {-1.0, 1.0}
     stays = OptimalControlProblem(car, 5, 0.5, reference=[0.0, 0.0]).solve([0.0, 0.0], starts=4)
     assert [one.count for one in stays.optima] == [4]
+
+
+def test_solvers_of_threads_build_nothing():
+    twin = InteriorPointSolver(slide())._twin()
+    twin.is_prepared = False
+    assert twin._iterations_of_a_build() == np.inf
+    assert InteriorPointSolver(slide())._may_build

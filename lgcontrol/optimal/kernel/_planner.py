@@ -127,6 +127,7 @@ class InteriorPointSolver:
     """
 
     has_feedback = has_export = True
+    _may_build = True
 
     def __init__(
         self,
@@ -504,7 +505,12 @@ class InteriorPointSolver:
 
     def _iterations_of_a_build(self) -> float:
         """Iterations after which a solve compiles its functions; infinite for one that does not."""
-        if self.is_prepared or self._build is not None or self._stages is None:
+        if (
+            not self._may_build
+            or self.is_prepared
+            or self._build is not None
+            or self._stages is None
+        ):
             return np.inf
         return iterations_of_a_build(self.model, self._stages)
 
@@ -617,6 +623,7 @@ class InteriorPointSolver:
         other._given = copy.copy(self._given)
         other._results = KernelResults(other._model, self.settings)
         other.plan, other._memory = None, None
+        other._may_build = False  # CasADi writes code in one thread at a time
         other._stages, other.is_prepared = self._stages, self.is_prepared  # copies forget them
         return other
 
