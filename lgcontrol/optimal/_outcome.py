@@ -200,15 +200,24 @@ class TranscriptionError:
 
 
 def sentence(
-    status: SolveStatus, last: Iteration, tolerance: float, *, stalled: str, failed: str,
-    infeasible: str = "give one of them soft=, allow more time, or start elsewhere",
+    status: SolveStatus, last: Iteration, tolerance: float, *, failed: str = "",
+    infeasible: str = "", stalled: str = "no step lowers the cost", set_up: float = 0.0,
 ) -> str:  # fmt: skip
     """What a status means.
 
-    A solver says how its steps lead nowhere, why there are none, and what makes it feasible.
+    A solver may say why there are no steps, what makes it feasible, how its steps lead nowhere, and
+    how long it took to begin.
     """
+    failed = failed or "the numbers of the iterates are not finite: start elsewhere"
+    infeasible = infeasible or "give one of them soft=, allow more time, or start elsewhere"
     optimal = f"optimal to {last.kkt:.1e} after {last.number} iterations"
     residual = f"residual {last.kkt:.1e} after"
+    spent = f"residual {last.kkt:.1e} at the time limit, after {last.time:.3g} s"
+    if set_up > last.time / 2:
+        spent += (
+            f", of which the set-up took {set_up:.2g} s: allow more, or keep a solver, solver = "
+            "InteriorPointSolver(problem).prepare(), and call solver.solve(x0)"
+        )
     return {
         SolveStatus.CONVERGED: optimal,
         SolveStatus.ACCEPTABLE: (
@@ -216,12 +225,19 @@ def sentence(
             f"{10 * last.kkt:.0e} to have converged"
         ),
         SolveStatus.ITERATION_LIMIT: f"{residual} {last.number} iterations",
-        SolveStatus.TIME_LIMIT: f"{residual} {last.time:.3g} s",
+        SolveStatus.TIME_LIMIT: spent,
         SolveStatus.INFEASIBLE: f"no step reduces the violation of the hard bounds; {infeasible}",
         SolveStatus.STALLED: f"{stalled}: {residual} {last.number} iterations",
         SolveStatus.FAILED: failed,
         SolveStatus.STOPPED: "stopped by the callback",
     }[status]
+
+
+def open_defects(defect: float) -> str:
+    """What a plan with open defects is, for messages; empty for one without."""
+    if not defect > ACCEPTABLE_RESIDUAL:
+        return ""
+    return f"the plan is not dynamically feasible: defects up to {defect:.2g} remain"
 
 
 def diverged(defect: float, x0: np.ndarray, x_ref: np.ndarray) -> str:

@@ -18,7 +18,7 @@ from ..plotting import plot_run
 from ..plotting._internal import new_figure
 from ..systems import Trajectory
 from ._frozen import refuse_name
-from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
+from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation, open_defects
 from ._plan import Plan
 
 if TYPE_CHECKING:
@@ -277,9 +277,10 @@ class OptimalSolution(Result):
 
     def __repr__(self) -> str:
         """Status, cost, residual and effort."""
+        steps = self.iterations[-1].number if self.iterations else 0
         return (
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
-            f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
+            f"iterations={steps}, {self.times.get('total', 0.0):.3f} s)"
         )
 
 
@@ -320,9 +321,11 @@ def drawn(found: Any, name: str, inputs: Collection[Any], **own: Any) -> Any:
     """What `plot_run` draws of a plan, with its inputs; `own` are times, states and the like.
 
     A title has room for the status, and for the worst violation or the first clause of the message.
+    Violations of what is no motion say nothing: defects are told in their place.
     """
-    clause = found.message.partition("; ")[0].partition(": ")[0]
-    told = found.violations[0] if found.violations else clause
+    told = found.message.partition("; ")[0].partition(": ")[0]
+    if found.violations:
+        told = open_defects(found.defect).partition(": ")[2] or found.violations[0]
     return SimpleNamespace(
         name=name, input_names=tuple(entry.name for entry in inputs),
         input_units=tuple(entry.unit for entry in inputs),

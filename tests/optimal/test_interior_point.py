@@ -493,7 +493,8 @@ def test_stops_where_it_is_told_to():
     solver = InteriorPointSolver(problem)
     stopped = solver.solve(x0, callback=lambda entry: seen.append(entry) or len(seen) == 3)
     assert stopped.status is SolveStatus.STOPPED and len(seen) == 3
-    assert solver.solve(x0, time_limit=0.0).status is SolveStatus.TIME_LIMIT
+    late = solver.solve(x0, time_limit=0.0)
+    assert late.status is SolveStatus.TIME_LIMIT and "at the time limit, after" in late.message
     assert solver.solve(x0, max_iterations=2).status is SolveStatus.ITERATION_LIMIT
 
 

@@ -84,6 +84,13 @@ def test_what_cannot_be_solved_is_said():
     assert "rate" in fast.message and np.isfinite(fast.u).all()
     short = problem.solve(x0, solver="ipopt", max_iterations=2)
     assert short.status == "iteration limit" and short.iterations[-1].number == 2
+    assert "iterations=2" in repr(short)
+    assert (
+        f"the plan is not dynamically feasible: defects up to {short.defect:.2g}" in short.message
+    )
+    assert " iterations; " in short.message and "rounds" not in short.message
+    late = problem.solve(x0, solver="ipopt", time_limit=1e-3)
+    assert "at the time limit" in late.message and "which the set-up took" in late.message
     assert problem.solve(x0, solver="ipopt", max_iterations=0).iterations[-1].number == 0
     stopped = problem.solve(x0, solver="ipopt", callback=lambda entry: True)
     assert stopped.status in ("stopped", "converged") and len(stopped.iterations) == 2

@@ -471,6 +471,7 @@ class InteriorPointSolver:
         progress = None if isinstance(guess, Nodes) else Progress(name)
         watch = Watch(started, time_limit, callback, progress, self._compile_now, after)
         memory.reserve(max_iterations)
+        set_up = time.perf_counter() - started
         with watch.over(memory.task):
             status, left = STALLED, max_iterations
             scales = OF_STEPS if for_steps else OF_PLANS
@@ -500,7 +501,7 @@ class InteriorPointSolver:
                     why = watch.ended or SolveStatus.ITERATION_LIMIT
                     text = f"a second attempt from guess='cheapest' was cut short: {why}"
         self.plan = run.plan
-        made = self._results.solution(run, tolerance=tolerance, ended=cut)
+        made = self._results.solution(run, tolerance=tolerance, ended=cut, set_up=set_up)
         return made._with_message(f"{made.message}; {text}") if text else made
 
     def _iterations_of_a_build(self) -> float:

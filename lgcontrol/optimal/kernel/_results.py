@@ -16,6 +16,7 @@ from .._outcome import (
     Iteration,
     SolveStatus,
     Violation,
+    open_defects,
     sentence,
     start_violations,
     worst_violations,
@@ -89,9 +90,10 @@ class KernelResults:
         return rows.beyond(np.where(np.isinf(rows.soft), KEPT, 0.0))
 
     def solution(
-        self, run: KernelRun, *, tolerance: float, ended: SolveStatus | None = None
-    ) -> OptimalSolution:
-        """What a solve led to."""
+        self, run: KernelRun, *, tolerance: float, ended: SolveStatus | None = None,
+        set_up: float = 0.0,
+    ) -> OptimalSolution:  # fmt: skip
+        """What a solve led to that took so many seconds before its first step."""
         code, log, found, plan, nodes, setting, started = run
         once, problem = self.model.transcription, self.model.problem
         rows, seconds = found["rows"], time.perf_counter() - started
@@ -134,12 +136,10 @@ class KernelResults:
             causes: list[str] = []
             if is_lost or status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
                 causes = causes_of(last_one, status)
-            failed = "the numbers of the iterates are not finite: start elsewhere"
-            if status is SolveStatus.FAILED and causes:
-                failed = causes.pop()
+            failed = causes.pop() if status is SolveStatus.FAILED and causes else ""
             start = start_violations(once.rows, rows[0], tolerance) if violations else ""
             message = sentence(
-                status, last, tolerance, stalled="no step lowers the cost", failed=failed,
+                status, last, tolerance, failed=failed, set_up=set_up,
                 infeasible=start or self._remedy(rows),
             )  # fmt: skip
             if is_long and last.kkt <= tolerance:
@@ -148,9 +148,10 @@ class KernelResults:
                 causes.append(self._at_start_limits(rows))
                 causes = causes if any(causes) else [OTHER_START]
             told = "" if status is SolveStatus.INFEASIBLE else start  # which tells it already
-            parts = [message, told, *causes, *map(str, violations), _of_defects(gap)]
+            parts = [message, told, *causes, open_defects(gap), *map(str, violations)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
-                parts += self._at_limits(nodes, setting, rows), self._in_conflict(found, violations)
+                parts.append(self._at_limits(nodes, setting, rows))
+                parts += [] if start else [self._in_conflict(found, violations)]
             if status.is_success:
                 parts += self._binding_limits(found, nodes, setting)
             return {"message": unknown or "; ".join(filter(None, parts))}
@@ -298,13 +299,6 @@ class KernelResults:
             others = dict.fromkeys(names[row] for row in kept if names[row] not in exceeded)
             told += [f"the {kind} on {', '.join(others)}"] if others else []
         return f"in conflict with {' and '.join(told)}" if told else ""
-
-
-def _of_defects(gap: float) -> str:
-    """What a plan with open defects is, for messages."""
-    if not gap > ACCEPTABLE_RESIDUAL:
-        return ""
-    return f"the plan is not dynamically feasible: defects up to {gap:.2g} remain"
 
 
 def _times(seconds: float) -> dict[str, float]:

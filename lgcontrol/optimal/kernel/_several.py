@@ -104,7 +104,7 @@ def best_of_starts(
     count, began, ends = check_count("starts", starts), time.perf_counter(), Ends(options)
     limit = options.pop("time_limit", np.inf)
     progress = Progress(f"{count} starts of {solver.problem.system.name}")
-    default: Any = make_solver(None, solver.problem)
+    default: Any = make_solver("interior_point", solver.problem)
     asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
     found = [solver.solve(x0, **options | {"time_limit": limit})]
     changed = _RandomGuesses(default, asked, found[0])
@@ -144,7 +144,7 @@ def from_changed_guess(
     left = deadline - time.perf_counter()
     if found.status is not SolveStatus.INFEASIBLE or left <= 0:
         return found
-    default: Any = make_solver(None, solver.problem)
+    default: Any = make_solver("interior_point", solver.problem)
     asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
     guess = _RandomGuesses(default, asked, found)(1)
     own = solver._twin() if hasattr(solver, "_twin") else solver

@@ -27,6 +27,8 @@ from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
     SolveStatus,
+    open_defects,
+    sentence,
     start_violations,
     worst_violations,
 )
@@ -470,9 +472,15 @@ class NLPSolver:
         else:
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.STALLED
         total = time.perf_counter() - spent[0]
-        text = f"{self.plugin}: residual {kkt:.1e} after {used} iterations in {len(log) - 1} rounds"
         start = start_violations(rows, values.rows[0], tolerance) if violations else ""
-        message = "; ".join(filter(None, [text, *map(str, violations), start]))
+        last = log[-1]._replace(kkt=kkt, time=total)
+        set_up = total - spent[1]
+        text = rows.not_finite(values.rows) or sentence(
+            status, last, tolerance, infeasible=start, set_up=set_up
+        )
+        told = [f"{self.plugin}: {text}", open_defects(last.defect), *map(str, violations)]
+        told[1:1] = [] if status is SolveStatus.INFEASIBLE else [start]
+        message = "; ".join(filter(None, told))
         solution = solution_at(
             problem, nodes, setting, nodes.t, log[-1], status=status, violations=violations,
             message=message, iterations=tuple(log),

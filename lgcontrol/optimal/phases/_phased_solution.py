@@ -98,6 +98,11 @@ class PhasedSolution(Result):
         return self.solution.kkt
 
     @property
+    def defect(self) -> float:
+        """Largest defect of the dynamics, as `OptimalSolution.defect`."""
+        return self.solution.defect
+
+    @property
     def violations(self) -> tuple[Violation, ...]:
         """Hard constraints that the plan violates, as `OptimalSolution.violations`, in seconds."""
         return self.solution.violations
