@@ -27,12 +27,16 @@ ROUNDING = 1e-9
 
 
 class ShownRow(NamedTuple):
-    """What a person reads of a bound whose row is made for solvers: ``(t, x, u, p) → number``."""
+    """What a person reads of a bound whose row is made for solvers: ``(t, x, u, p) → number``.
+
+    Violations of it between nodes are small beside its size, if that is below its range in a plan.
+    """
 
     function: StageFunction
     lower: float
     upper: float
     unit: str
+    size: float = np.inf
 
 
 @named_options(own="of at")

@@ -159,7 +159,9 @@ def keep_out(
         return ca.sqrt(ca.fmax(2 * R * row + R**2, 0.0)) - R
 
     label = f"clearance of {type(obstacle).__name__}" if name is None else name
-    shown = ShownRow(distance, 0.0, np.inf, "m")
+    radii = (getattr(obstacle, "radius", 0.0), radius)
+    size = sum(float(one) for one in radii if not callable(one))
+    shown = ShownRow(distance, 0.0, np.inf, "m", size or np.inf)
     return Bound(clearance, lower=0.0, soft=soft, name=label, obstacle=obstacle, shown=shown)
 
 

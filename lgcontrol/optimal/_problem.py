@@ -697,7 +697,8 @@ class OptimalControlProblem(Frozen):
         refine : float, optional
             Share of the cost, and of the range of the states, by which the plan may miss that of
             the continuous problem, such as 1e-3. And share of the range of a bounded quantity by
-            which its bound may be violated between the nodes. The problem is solved again with
+            which its bound may be violated between the nodes, or of the radius of an obstacle if
+            that is less. The problem is solved again with
             ``"gauss"`` quadrature and with nodes where `OptimalSolution.transcription_error` is
             large, until the sum of all steps is below. The solution has the refined `problem`.
         starts : int, optional

@@ -248,6 +248,21 @@ def test_a_plan_that_is_off_says_so():
     assert "coarse steps: the cost would change by -0.44, 11%" in other.message
 
 
+def test_a_way_through_an_obstacle_is_told_by_its_radius():
+    """A lane that a rock blocks: nodes lie before and behind it, and clearances reach 18 m."""
+    inputs = [Input(name, "m/s", -10.0, 10.0) for name in ("vx", "vy")]
+    point = System("point", Rn(2, ("x", "y"), "m"), lambda t, x, u, p: u, inputs=inputs)
+    rock = keep_out(lambda t, x, u, p: x[:2], Sphere([20.0, 0.0], 2.0), name="rock")
+    bounds = [rock, Bound("y", -1.9, 1.9), Bound("x", 40.0, 40.0, at="terminal")]
+    problem = OptimalControlProblem(point, 20, 0.4, Q=0, R=1.0, bounds=bounds)
+    found = problem.solve([0.0, 0.1])
+    assert found.is_success
+    assert "coarse steps: rock exceeds its lower bound by 0.1" in found.message
+    error = found.transcription_error()
+    (worst,) = error.violations
+    assert worst.amount / 2.0 == pytest.approx(error.violations_of_steps.max(), rel=0.01)
+
+
 def test_a_plan_of_phases_that_is_off_says_so():
     def planned(horizon: int, **options) -> str:
         there = Bound("x0", END, END, at="terminal")
@@ -564,8 +579,8 @@ def test_an_obstacle_between_the_nodes_is_told_and_gets_nodes():
     assert (told.name, told.node, told.unit) == ("pole", 1, "m")
     assert told.amount == pytest.approx(0.5 - 0.2, abs=1e-6)
     assert told.time == pytest.approx(2.0, abs=1e-6)
-    # The clearance is largest at both ends: √(2² + 0.2²) - 0.5.
-    assert np.allclose(error.violations_of_steps, [0.0, 0.3 / (0.3 + np.hypot(2, 0.2) - 0.5), 0.0])
+    # Of the radius: the clearance has a larger range, up to √(2² + 0.2²) - 0.5.
+    assert np.allclose(error.violations_of_steps, [0.0, 0.3 / 0.5, 0.0])
     assert "between the nodes pole exceeds its lower bound by 0.3 m at t = 2 s" in str(error)
     fine = over_a_pole(3).solve([0.0, 0.2], refine=3e-3)
     assert fine.is_success

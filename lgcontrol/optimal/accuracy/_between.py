@@ -18,7 +18,8 @@ from ._parts import PlanPart
 # Steps are halved up to this number of parts until their ends do not move.
 MOST_PARTS = 4096
 # Bounds are looked at in at least so many parts of a step. An excess below a share of the range of
-# the bounded quantity is rounding. That range is at least a share of its size.
+# the bounded quantity is rounding. That range is at least a share of its size. Of a clearance,
+# whose range is that of the whole way, it is at most the radius.
 SAMPLES, LEAST_SHARE, LEAST_RANGE = 32, 1e-6, 1e-3
 
 
@@ -80,7 +81,8 @@ class Between:
     ) -> tuple[tuple[Violation, ...], np.ndarray]:
         """Bounds that are violated within steps by more than at their nodes, the worst first.
 
-        And the largest violation within each step, as a share of the range of what is bounded.
+        And the largest violation within each step, as a share of the range of what is bounded, or
+        of the radius of an obstacle if that is less.
         """
         problem, worst = self.problem, np.zeros(self.problem.horizon)
         if not problem._seen:
@@ -101,6 +103,8 @@ class Between:
                 if finite.size
                 else 1.0
             )
+            if seen.bound.shown is not None:
+                size = min(size, seen.bound.shown.size)
             excess = within.max(axis=0)
             is_beyond = excess > np.maximum(at_nodes, 0.0) + LEAST_SHARE * size
             if not is_beyond.any():
