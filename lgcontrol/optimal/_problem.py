@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any, TypedDict, TypeVar
 from zlib import crc32
 
@@ -45,7 +46,7 @@ from ._input_limits import InputLimits
 from ._obstacles import seen_obstacles
 from ._places import control_places, error_places, free_errors
 from ._reference import ReferenceSamples
-from ._rows import SeenBound, bounded_along, seen_bounds, unit_named
+from ._rows import SeenBound, bounded_along, enter_end, seen_bounds, unit_named
 from ._solution import DERIVED, OptimalSolution
 from ._solver import Solver, make_solver
 from ._statement import (
@@ -577,6 +578,33 @@ class OptimalControlProblem(Frozen):
         values = self.nominal_parameters if p is None else p
         points = (t, x, held, values, x_ref)
         return bounded_along(self._seen, self.parameter_names, points)
+
+    def drawn_bounds(
+        self, t: np.ndarray, x: np.ndarray, u: np.ndarray, x_ref: np.ndarray
+    ) -> dict[str, SimpleNamespace]:
+        """What a figure of a plan needs of `bounded`, and of coordinates at its end.
+
+        Parameters
+        ----------
+        t, x, u, x_ref : ndarray
+            As of `bounded`.
+
+        Returns
+        -------
+        dict of str to SimpleNamespace
+            With ``values``, ``lower``, ``upper`` and ``unit``.
+        """
+        kept = {
+            name: SimpleNamespace(
+                values=values, lower=lower, upper=upper, unit=self.bound_unit(name)
+            )
+            for name, (values, lower, upper) in self.bounded(t, x, u, x_ref=x_ref).items()
+        }
+        if len(u):
+            points = t, x, u, self.nominal_parameters, x_ref
+            names = self.parameter_names
+            enter_end(kept, self.system, self.bounds, names, points, len(t) - 1, len(t))
+        return kept
 
     @property
     def weighed_errors(self) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -300,9 +301,10 @@ class SeenBound:
 
 
 def seen_bounds(
-    system: System, bounds: Sequence[Bound], parameters: Sequence[str]
-) -> tuple[SeenBound, ...]:
-    """Functions of bounds along plans; those of an end alone are left out."""
+    system: System, bounds: Sequence[Bound], parameters: Sequence[str],
+    at: Sequence[str] = ALONG,
+) -> tuple[SeenBound, ...]:  # fmt: skip
+    """Functions of bounds that hold along plans, or at other places; others are left out."""
     if not bounds:
         return ()
     nq, sym = system.state.nq, system.symbol.sym
@@ -316,7 +318,7 @@ def seen_bounds(
                 name=bound.label,
             )  # fmt: skip
         column, labels = expression_of(system, bound, *symbols)
-        if bound.at in ALONG:
+        if bound.at in at:
             function = ca.Function("bounded", symbols, [column])
             compares, needs_input = (ca.depends_on(column, symbols[i]) for i in (-1, 2))
             found.append(SeenBound(bound, function, tuple(labels), compares, needs_input))
@@ -364,6 +366,26 @@ def rows_along(
             sides.append(np.broadcast_to(np.asarray(number, dtype=np.float64), len(values)))
         for label, row, low, high in zip(one.labels, values, *sides, strict=True):
             yield one, label, row, float(low), float(high)
+
+
+def enter_end(
+    kept: dict[str, Any], system: System, bounds: Sequence[Bound], parameters: Sequence[str],
+    points: tuple[np.ndarray, ...], end: int, count: int,
+) -> None:  # fmt: skip
+    """Enter what terminal bounds ask of coordinates, for figures: limits at one of `count` places.
+
+    `points` are those of `rows_along`, the last one is meant.
+    """
+    t, x, u, p, x_ref = points
+    last = t[-1:], x[-1:], u[-1:], p, x_ref[-1:]
+    seen = seen_bounds(system, bounds, parameters, ["terminal"])
+    for _, name, _, low, high in rows_along(seen, parameters, last):
+        if name not in system.state.coordinate_names:
+            continue
+        entry = kept.setdefault(name, SimpleNamespace(lower=-np.inf, upper=np.inf))
+        lower, upper = (np.broadcast_to(side, count).copy() for side in (entry.lower, entry.upper))
+        lower[end], upper[end] = max(lower[end], low), min(upper[end], high)
+        entry.lower, entry.upper = lower, upper
 
 
 def unit_named(system: System, bounds: Sequence[Bound], name: str) -> str:

@@ -259,13 +259,7 @@ class OptimalSolution(Result):
         if len(self.optima) > 1:
             return plot_optima(self.optima, options)
         system = self.problem.system
-        kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
-        bounds = {
-            name: SimpleNamespace(
-                values=values, lower=lower, upper=upper, unit=self.problem.bound_unit(name)
-            )
-            for name, (values, lower, upper) in kept.items()
-        }
+        bounds = self.problem.drawn_bounds(self.t, self.x, self.u, self.reference.x)
         goal, is_given = self.reference.x, self.problem.is_reference_given(self.reference.x)
         run = drawn(
             self, system.name, system.inputs, group=system.state, t=self.t, x=self.x, u=self.u,

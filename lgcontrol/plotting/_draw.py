@@ -562,8 +562,15 @@ def _mark_lone(ax: Any, t: np.ndarray, values: np.ndarray, color: Any) -> None:
         )
 
 
+def _instants(line: np.ndarray) -> np.ndarray:
+    """Where a limit that is steady before has another value for one time alone, as at the end."""
+    changes = (line[1:] != line[:-1]) & ~(np.isnan(line[1:]) & np.isnan(line[:-1]))
+    steady = np.concatenate([[False, False], ~changes[:-1]])[: len(line)]
+    return steady & np.append(False, changes) & np.append(changes, True)
+
+
 def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
-    """Dotted lines, grey where all signals share them; far ones are left out."""
+    """Dotted lines, dashes at an instant; grey where all signals share them, far ones left out."""
     if panel.bounds is None:
         return False
     low, high = ax.get_ylim()
@@ -586,7 +593,15 @@ def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
         if np.ptp(line) == 0.0:  # all of it, and the same
             ax.axhline(line[0], color=color, lw=1.0, ls=":", zorder=1.5)
         else:
-            ax.plot(panel.t, line, color=color, lw=1.0, ls=":", zorder=1.5, gid="limit")
+            at = _instants(line)
+            along = np.where(at, np.roll(line, 1), line)
+            if not np.isnan(along).all():
+                ax.plot(panel.t, along, color=color, lw=1.0, ls=":", zorder=1.5, gid="limit")
+            if at.any():
+                ax.plot(
+                    panel.t[at], line[at], color=color, ls="none", marker="_", ms=9, mew=1.6,
+                    clip_on=False, zorder=1.5, gid="instant",
+                )  # fmt: skip
     return bool(lines)
 
 

@@ -56,9 +56,9 @@ def plot_run(
     - What a controller tracks besides the state, such as the pose of a hand, comes as the way to
       its goal. The reference of the state is then only a posture, and is not drawn.
     - Each block of the state and each unit has a panel, with the reference dashed and limits
-      dotted. Attitudes in space are rotation vectors of ``minus(x, reference)``, or of the attitude
-      itself without a reference. If such a vector passes π, its angle is drawn. More than six
-      signals of a unit have an axes each.
+      dotted; a limit at the end of a plan is a dash there. Attitudes in space are rotation vectors
+      of ``minus(x, reference)``, or of the attitude itself without a reference. If such a vector
+      passes π, its angle is drawn. More than six signals of a unit have an axes each.
     - Quantities within limits, such as the clearance of an obstacle, and inputs follow.
     - Estimation errors come with ±2 standard deviations, each in its own axes.
     - Kicks, pushes, new starts and phases of a plan are thin lines with names. Signals that exceed

@@ -639,6 +639,28 @@ def two_phases(hold="zero", **options):
     ).solve([0.0, 0.0])  # fmt: skip
 
 
+def test_bounds_at_the_end_of_a_plan_are_marked_there():
+    """The limits along the plan go on to its end."""
+    cart = System("cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u],
+                  inputs=[Input("push", "N", -2, 2)])  # fmt: skip
+    bounds = [
+        Bound("x", 1.0, 1.0, at="terminal"), Bound("v", -0.1, 0.2, at="terminal"),
+        Bound("v", -1.0, 0.9),
+    ]  # fmt: skip
+    plans = (
+        OptimalControlProblem(cart, 8, 0.25, Q=0, bounds=bounds).solve([0.0, 0.0]),
+        PhasedProblem(Phase(cart, 8, 2.0, bounds=bounds, R=1.0)).solve([0.0, 0.0]),
+    )
+    for plan in plans:
+        lines = plan.plot().axes[0].get_lines()
+        ends = [line.get_xydata() for line in lines if line.get_gid() == "instant"]
+        assert sorted(tuple(point) for end in ends for point in end) == [
+            (2.0, -0.1), (2.0, 0.2), (2.0, 1.0), (2.0, 1.0),
+        ]  # fmt: skip
+        along = [line.get_ydata() for line in lines if line.get_gid() == "limit"]
+        assert {*np.concatenate(along)[~np.isnan(np.concatenate(along))]} == {-1.0, 0.9}
+
+
 @pytest.mark.parametrize("hold", ["zero", "first"])
 def test_plans_of_phases_are_drawn_with_their_limits_and_phases(hold):
     """Inputs that are linear jump where a phase begins; limits end with their phase."""

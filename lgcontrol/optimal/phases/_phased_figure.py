@@ -12,7 +12,7 @@ import numpy as np
 from ...plotting import plot_run
 from ...plotting._internal import new_figure
 from .._bounds import ALONG, with_known_limits
-from .._rows import rows_along, seen_bounds, unit_named
+from .._rows import enter_end, rows_along, seen_bounds, unit_named
 from .._solution import DERIVED, drawn
 
 
@@ -105,3 +105,5 @@ def _keep(
         if is_known:
             entry.lower[place] = np.maximum(entry.lower[place], low)
             entry.upper[place] = np.minimum(entry.upper[place], high)
+    ends = [with_known_limits(system, one) for one in phase.bounds if one.at == "terminal"]
+    enter_end(kept, system, ends, parameters, points, place.stop - 1, count)
