@@ -123,6 +123,22 @@ class AlgebraicEquations:
             "nearer to one"
         )
 
+    def turned(self, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: Any, z: np.ndarray) -> int:
+        """The first of some points behind which det ∂g/∂z has another sign, −1 if it keeps it.
+
+        Two such points are on different branches: between them a path of solutions z has a fold.
+        """
+        kernel = cast(Any, self.kernel)
+        given = np.tile(np.asarray(p, dtype=float)[:, None], (1, len(t)))
+        _, K = kernel(t[None], x.T, z.T, u.T, given)
+        size = len(self.unknowns)
+        K = np.asarray(K).reshape(size, -1, size).swapaxes(0, 1)
+        if not np.isfinite(K).all():
+            return -1
+        signs = np.sign(np.linalg.det(K))
+        turns = np.flatnonzero(signs[1:] * signs[:-1] < 0)
+        return int(turns[0]) if len(turns) else -1
+
 
 class _Algebraic:
     """The unknowns z of ``g(t, x, z, u, p) = 0`` as functions of the others."""

@@ -744,6 +744,39 @@ class SystemDefinition(Memo, Generic[State]):
         u = self.nominal_input if u is None else complete_input(self, "u", u)
         return self._algebraic.unsolved(t, x, u, complete_parameters(self, p))
 
+    def other_branch(self, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> str:
+        """Where algebraic states (`from_dae`) go to another branch along a motion, else empty.
+
+        It is told by the sign of det ∂g/∂z. Branches on which the sign is the same are not told
+        apart.
+
+        Parameters
+        ----------
+        t : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+        u : ndarray, shape (k, n_inputs)
+        p : ndarray, shape (n_parameters,)
+        """
+        if self._algebraic is None or len(t) < 2:
+            return ""
+        names = self._algebraic.unknowns
+        z = np.column_stack(
+            [np.reshape(self.quantities[name](t, x, u, p), len(t)) for name in names]
+        )
+        k = self._algebraic.turned(t, x, u, p, z)
+        if k < 0:
+            return ""
+        told = ", ".join(
+            f"{name} from {a:.4g} to {b:.4g}"
+            for name, a, b in zip(names, *z[k : k + 2], strict=True)
+        )
+        return (
+            f"between t = {t[k]:.4g} and {t[k + 1]:.4g} s the algebraic states of {self.name} go "
+            f"to another branch of g = 0, past a fold ({told}): give from_dae a start= that stays "
+            "on one branch, or bounds that keep the plan off the fold"
+        )
+
 
 def _velocities(system: SystemDefinition) -> dict[int, int]:
     known, state = system.structure, system.state

@@ -326,3 +326,20 @@ def test_what_needs_a_solution_says_which_equation_has_none():
         tank.trim([0.5])
     with pytest.warns(RuntimeWarning, match=f"diverged at t = 0.1 s.*{said}"):
         tank.rollout([0.5], [0.0], dt=0.1, steps=3)
+
+
+@pytest.mark.parametrize(("end", "is_told"), [(1.0, True), (0.15, False)])
+def test_a_plan_that_goes_past_a_fold_to_another_branch_says_so(end, is_told):
+    """From x = 0.2 on Newton's method begins on the upper branch of z³ − z = x."""
+    cubic = System.from_dae(
+        "cubic", Rn(1), lambda t, x, z, u, p: u + 0.1 * z, lambda t, x, z, u, p: z**3 - z - x,
+        ["z"], inputs=[Input("u", "", -2, 2)],
+        start=lambda t, x, u, p: ca.if_else(x[0] < 0.2, 0.0, 1.3),
+    )  # fmt: skip
+    goal = Bound("x0", end, end, at="terminal")
+    problem = OptimalControlProblem(cubic, 10, 0.1, Q=0, R=1.0, bounds=[goal])
+    phases = PhasedProblem(Phase(cubic, 10, 1.0, R=1.0, bounds=[goal]))
+    for found in (problem.solve([0.0]), phases.solve([0.0])):
+        assert found.is_success
+        said = "the algebraic states of cubic go to another branch of g = 0"
+        assert (said in found.message) == is_told

@@ -153,7 +153,18 @@ def coarseness(solver: Any, found: OptimalSolution | PhasedSolution) -> str:
     change = by_states + by_integrals
     if abs(change) <= COARSE_COST * abs(found.cost):  # one may take away what the other adds
         change = max(by_states, by_integrals, key=abs)
-    return _coarse(told, change, found.cost)
+    return _other_branch(parts) + _coarse(told, change, found.cost)
+
+
+def _other_branch(parts: Sequence[PlanPart]) -> str:
+    """What a plan's message says of algebraic states that change their branch."""
+    for part in parts:
+        t, x, u = part.nodes
+        held = np.concatenate([u, u[-1:]])[: len(t)]
+        system, p = part.system, part.setting.p
+        if told := system.other_branch(t, x, held, p[: system.n_parameters]):
+            return f"; {told}"
+    return ""
 
 
 def _counts_first_nodes(found: OptimalSolution | PhasedSolution) -> bool:
