@@ -141,7 +141,7 @@ class Settings:
         "ablation: nothing at 0.005 and 1")
     creeping: float = _number(0.02, 0.0, 1.0,
         "share of the step that limits allow: after five shorter ones in turn a whole step is "
-        "taken, and the filter begins anew", "own",
+        "tried, and the filter begins anew", "own",
         "0: across_a_river 29 iterations for 14, oscillator_comes_to_rest 157 for 109")
     rollout: float = _number(0.2, 0.0, 10.0,
         "step length to the boundary below which a rollout is tried first", "own",

@@ -11,6 +11,7 @@ from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import (
     Bound,
+    Cost,
     InteriorPointSolver,
     OptimalControlProblem,
     Phase,
@@ -569,3 +570,31 @@ def test_steps_that_the_filter_cuts_again_and_again_are_taken_whole(makes):
     creeps = lengths < DEFAULT.creeping
     assert found.is_success and len(lengths) <= 20
     assert creeps[1:6].all() and lengths[6] == 1
+
+
+@pytest.mark.parametrize("makes", EITHER)
+def test_a_whole_step_that_does_not_pay_is_taken_back(makes):
+    """A cart past a limit of speed: its solve is that without the rule, with eight trials in it."""
+
+    def limit(t, x, u, p):
+        return x[1] - 2 + 0.4 * (ca.tanh((x[0] - 4) / 0.1) - ca.tanh((x[0] - 6) / 0.1))
+
+    drag = System(
+        "cart", Rn(2, ("place", "speed")),
+        lambda t, x, u, p: [x[1], u[0] - 0.1 * x[1] - 0.02 * x[1] ** 2],
+        inputs=[Input("drive", "", -1, 1)],
+    )  # fmt: skip
+    bounds = [
+        Bound("speed", lower=0.0), Bound(limit, upper=0.0, name="limit"),
+        Bound(lambda t, x, u, p: x - ca.DM([10, 0]), 0, 0, at="terminal", name="end"),
+    ]  # fmt: skip
+    cost = Cost(lambda t, x, u, p: u * x[1])
+    problem = OptimalControlProblem(drag, 40, 9 / 40, Q=0, costs=[cost], bounds=bounds)
+    without, found = (
+        makes(problem, settings=Settings(creeping=creeping)).solve([0.0, 0.0])
+        for creeping in (0.0, DEFAULT.creeping)
+    )
+    own, costs = (np.array([entry.cost for entry in each.iterations]) for each in (without, found))
+    k = int(np.argmax(own != costs[: len(own)]))
+    assert k > 6 and len(costs) == len(own) + 8
+    np.testing.assert_allclose(costs[k + 8 :], own[k:], rtol=1e-12)

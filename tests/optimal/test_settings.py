@@ -89,6 +89,7 @@ OTHERS = {
     ("solve.c", 0.6180339887498949): "a pattern without symmetry",
     ("_newton.py", 1e-2): "of the tolerance, and of a violation, as one step leaves them",
     ("_newton.py", 5): "steps in turn that the filter cuts short: newton.h has it, too",
+    ("_newton.py", 8): "further steps in which a whole one has to pay: newton.h has it, too",
     ("_newton.py", 10): "roundings of IPOPT's line search; ends of the elastic problem",
     ("scales.c", 1e-300): "far from what doubles cannot hold",
     ("scales.c", 1e-11): "rounding of a state, relative: no size",

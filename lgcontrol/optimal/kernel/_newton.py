@@ -24,8 +24,9 @@ from ._table import (
     STALLED,
 )
 
-MOST_LEFT = 10  # times that a solved elastic problem, a saddle and a filter are left
-CREEPS = 5  # steps in turn, cut short by the filter, after which it is left
+MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
+CREEPS = 5  # steps in turn that the filter cuts short, before a whole one
+TRIED = 8  # further steps in which that has to pay
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class NewtonKKT(BarrierProblem):
     """One solve, or steps from a plan: what moves the iterate of a barrier problem."""
 
     before: PlanIterate | None = None  # the iterate that the last step began at
-    creeps = leaps = 0  # short steps in turn; filters that were left
+    kept: PlanIterate | None = None  # before a whole step that the filter did not take
+    creeps = tried = returns = 0  # short steps in turn; steps since then; those taken back
 
     def _begin(self, nodes: Nodes) -> None:
         super()._begin(nodes)
@@ -110,22 +112,25 @@ class NewtonKKT(BarrierProblem):
     def empty_filter(self) -> None:
         """Begin a filter at the iterate."""
         self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex))
-        self.before = None
+        self.before, self.tried = None, 0
 
     def search(self, d: PlanIterate, tau: float, *, of_solve: bool = False) -> Any:
         """The line search: an iterate and the step length, or None."""
         o, ref = self.o, self.reference(d)
         alpha, dual = self.longest(d, tau)
         # Steps that the filter cuts again and again lead nowhere, as along rows of steep curvature:
-        # a whole one is taken, and a filter begins there.
+        # a whole one is tried, and a filter begins there. The iterate and its filter are kept, for
+        # if it does not pay.
         creeps, self.creeps, most = self.creeps, 0, alpha
-        may_creep = of_solve and most >= o.creeping
-        if may_creep and creeps >= CREEPS and self.leaps < MOST_LEFT:
+        may_creep = of_solve and not self.elastic and most >= o.creeping
+        if may_creep and not self.tried and creeps >= CREEPS << self.returns:
             trial = self.moved(d, most)
             found = self.values(trial)
             theta = self.theta(trial, found)
             if np.isfinite(self.phi(trial, found.cost)) and theta <= self.filter.most:
-                self.filter, self.leaps = StepFilter.at(o, theta), self.leaps + 1
+                self.tried, self.kept = 1, self.it
+                self.outer = self.filter.added(ref.theta, ref.phi), self.mu, ref.theta
+                self.filter = StepFilter.at(o, theta)
                 return self.taken(trial, d, most, dual), most
         # Nothing counts as violated, and yet the step does not descend: the rounding of violations
         # times their multipliers is more than what there is to be gained. Errors tell, then.
@@ -478,7 +483,15 @@ class NewtonKKT(BarrierProblem):
         """The next barrier parameter; an empty filter."""
         o = self.o
         self.mu = max(last, min(o.mu_factor * self.mu, self.mu**o.mu_power))
-        self.filter = replace(self.filter, pairs=())
+        self.filter, self.tried = replace(self.filter, pairs=()), 0
+
+    def take_back(self) -> None:
+        """Back to before a whole step that did not pay; the next has to wait twice as long."""
+        assert self.kept is not None
+        self.it, self.ex = self.kept, self.expand(self.kept)
+        self.filter, self.alpha, self.before = self.outer[0], 0.0, None
+        self.tried, self.creeps, self.returns = 0, 0, self.returns + 1
+        self.residuals()
 
     def advance(self, met: float) -> int:
         """One more step; ITERATIONS where the solve goes on.
@@ -486,6 +499,16 @@ class NewtonKKT(BarrierProblem):
         An iterate that met the tolerance at the barrier parameter `met` was kept: a step that did
         not lower its error is one of rounding.
         """
+        if met < np.inf:
+            self.creeps = self.tried = 0
+        if self.tried:
+            theta, phi = self.theta(self.it, self.ex), self.phi(self.it, self.ex.cost)
+            outer, fuzz = self.outer[0], 10 * ROUNDING * abs(phi)
+            pays = theta <= outer.most and outer.accepts(theta, phi - fuzz)
+            is_late = not pays and self.tried >= TRIED
+            self.tried = 0 if pays else self.tried + 1
+            if is_late:
+                self.take_back()
         before = self.error_before  # 0 at the first step: none was taken that could have lowered it
         if met <= self.last_most and 0 < before <= self.error(self.mu):
             return STALLED
@@ -512,7 +535,7 @@ class NewtonKKT(BarrierProblem):
         while True:
             tau = max(o.boundary, 1 - self.mu)
             fac, d = self.newton_step()
-            if fac is None and self.before is not None:
+            if fac is None and self.before is not None and not self.tried:
                 # The filter took an iterate without a step: half of what led here.
                 theta, phi = self.theta(self.it, self.ex), self.phi(self.it, self.ex.cost)
                 self.filter = self.filter.added(theta, phi)
@@ -528,6 +551,9 @@ class NewtonKKT(BarrierProblem):
                 self.before, self.it = self.it, found[0]
                 self.ex = self.expand(self.it)
                 return ITERATIONS
+            if self.tried:
+                self.take_back()
+                continue
             is_off = self.theta(self.it, self.ex) > 1e-2 * self.tolerance
             if is_off and self.restore(has_gains=fac is not None):
                 return ITERATIONS
@@ -550,7 +576,7 @@ class NewtonKKT(BarrierProblem):
         A watch is asked after every iteration whether it ends the solve.
         """
         log: list[np.ndarray] = []
-        self.before, self.creeps, self.leaps = None, 0, 0
+        self.before, self.creeps, self.tried, self.returns = None, 0, 0, 0
         met, kept = np.inf, self.it  # of an iterate that met the tolerance: barrier parameter
         self.K: Any = None
 

@@ -35,7 +35,7 @@ static void open_filter(const lg_model *m, const lg_task *q, lg_state *s, const 
 {
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   begin_filter(&s->mem->filter, o, theta(m, q, s));
-  s->stepped = 0;
+  s->stepped = s->tried = 0;
 }
 
 /* Violation and barrier function of the trial. */

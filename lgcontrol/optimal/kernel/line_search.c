@@ -138,15 +138,18 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   double most, dual, least = o->filter_theta;
   longest(m, q, s, tau, &most, &dual);
   /* Steps that the filter cuts again and again lead nowhere, as along rows of steep curvature: a whole one
-   * is taken, and a filter begins there. */
+   * is tried, and a filter begins there. The iterate and its filter are kept, for if it does not pay. */
   const int64_t creeps = s->creeps;
   s->creeps = 0;
-  if (of_solve && creeps >= LG_CREEPS && s->leaps < LG_MOST_LEFT && most >= o->creeping) {
+  const int creeping = of_solve && !s->mem->elastic && most >= o->creeping;
+  if (creeping && !s->tried && creeps >= (int64_t)LG_CREEPS << s->returns) {
     weigh(m, q, s, move(m, q, s, most));
     if (isfinite(s->t_phi) && s->t_theta <= filter->most) {
+      s->tried = 1, s->mem->outer = *filter;
+      augment(&s->mem->outer, th, ref[1]);
+      copy(s->saved_memory, s->now.x, s->plan);
       begin_filter(filter, o, s->t_theta);
       accept(m, q, s, o, most, dual);
-      s->leaps++;
       return most;
     }
   }
@@ -184,7 +187,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     weigh(m, q, s, move(m, q, s, alpha));
     if (judge(s, o, alpha, ref)) {
       accept(m, q, s, o, alpha, dual);
-      s->creeps = most >= o->creeping && alpha < o->creeping * most ? creeps + 1 : 0;
+      s->creeps = creeping && alpha < o->creeping * most ? creeps + 1 : 0;
       return alpha;
     }
     if (first && rounding) {

@@ -51,8 +51,9 @@ LG_INLINE lg_v sizes_of(lg_v a) { return fabs(a); }
 #endif
 
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
-enum { LG_MOST_LEFT = 10 }; /* times that a solved elastic problem, a saddle and a filter are left */
-enum { LG_CREEPS = 5 };     /* steps in turn, cut short by the filter, after which it is left */
+enum { LG_MOST_LEFT = 10 }; /* times that a solved elastic problem, and a saddle, are left */
+enum { LG_CREEPS = 5, LG_TRIED = 8 }; /* steps in turn that the filter cuts short, before a whole one; further
+                                         steps in which that has to pay */
 enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM, LG_DECIDED };
 enum { LG_OF_PLANS, LG_OF_STEPS }; /* scales: those of solves for a plan, which units do not change; those of loops */
 
@@ -120,7 +121,8 @@ typedef struct {
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
   int64_t sweeps, trials, linear, extends, is_added;
-  int64_t stepped, creeps, leaps; /* the trial is the iterate before; short steps in turn; leaps of the filter */
+  int64_t stepped, creeps; /* the trial is the iterate before; short steps in turn */
+  int64_t tried, returns; /* steps since a whole one that the filter did not take, or 0; those taken back */
   double f, mu, scale, priced, gain, t_theta, t_phi, terms;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
   double unit; /* what errors of the elastic problem are relative to: its violation by the penalty, at least 1 */

@@ -65,7 +65,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
 static void lower_barrier(lg_state *s, const lg_settings *o, double last)
 {
   s->mu = larger(last, smaller(o->mu_factor * s->mu, pow(s->mu, o->mu_power)));
-  s->mem->mu = s->mu, s->mem->filter.count = 0;
+  s->mem->mu = s->mu, s->mem->filter.count = s->tried = 0;
 }
 
 /* The factorization with the least regularization that the rule of algorithm IC finds. */
@@ -255,11 +255,28 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   return 1;
 }
 
+/* Back to the iterate before a whole step that did not pay: the next one is tried after twice as many. */
+static void take_back(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  lg_memory *mem = s->mem;
+  copy(s->now.x, s->saved_memory, s->plan);
+  mem->filter = mem->outer, mem->alpha = 0;
+  s->tried = s->stepped = s->creeps = 0, s->returns++;
+  expand_twice(m, q, s);
+  residuals(m, q, s, o);
+}
+
 /* One more step of a solve; its status, or LG_ITERATIONS where it goes on. An iterate that met the tolerance
  * at the barrier parameter `met` was kept: a step that did not lower its error is one of rounding. */
 static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double met)
 {
   lg_memory *mem = s->mem;
+  if (met < INFINITY) s->creeps = s->tried = 0;
+  if (s->tried > 0) {
+    const double t = theta(m, q, s), p = phi(m, q, s, &s->now, s->below, s->above, s->f);
+    if (t <= mem->outer.most && acceptable(&mem->outer, o, t, p - rounding_of(p))) s->tried = 0;
+    else if (s->tried++ >= LG_TRIED) take_back(m, q, s, o);
+  }
   const double least = larger(o->mu_least, o->mu_last * q->tolerance);
   const double before = mem->error; /* 0 at the first step: none was taken that could have lowered it */
   if (met <= least && before > 0 && error_of(m, q, s, o, s->mu) >= before) return LG_STALLED;
@@ -283,7 +300,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   for (;;) {
     const double tau = larger(o->boundary, 1 - s->mu);
     const int has_gains = regularize(m, q, s, o);
-    if (!has_gains && s->stepped) { /* the filter took an iterate without a step: half of what led here */
+    if (!has_gains && s->stepped && !s->tried) { /* the filter took an iterate without a step: half of what led here */
       augment(&mem->filter, theta(m, q, s), phi(m, q, s, &s->now, s->below, s->above, s->f));
       take_trial(s);
       expand_twice(m, q, s);
@@ -303,6 +320,10 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       expand_twice(m, q, s);
       s->stepped = 1;
       return LG_ITERATIONS;
+    }
+    if (s->tried > 0) {
+      take_back(m, q, s, o);
+      continue;
     }
     if (theta(m, q, s) > 1e-2 * q->tolerance
         && restore(m, q, s, o, has_gains))
