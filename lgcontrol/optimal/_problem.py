@@ -733,7 +733,8 @@ class OptimalControlProblem(Frozen):
             Number of guesses to start from: that of `guess` and random changes of it, the same ones
             in every run. They are solved on all cores, and the cheapest plan is returned. It has
             the others as `OptimalSolution.optima`. `max_iterations` is that of each, `time_limit`
-            that of all. With a callback they follow each other.
+            that of all. With a callback they follow each other. Plans that are far off or
+            violate bounds far between the nodes, by a tenth of a range, come behind the others.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
@@ -754,11 +755,13 @@ class OptimalControlProblem(Frozen):
 
     def _solved(
         self, start: np.ndarray, *, is_told: bool = False, is_last: bool = True,
-        solver: Solver | str | None = None, starts: int | None = None, **options: Any,
+        solver: Solver | str | None = None, starts: int | None = None,
+        coarse: Callable[[OptimalSolution], str] | None = None, **options: Any,
     ) -> OptimalSolution:  # fmt: skip
         """See `solve`; if `is_told`, the message says where steps are coarse.
 
-        If `is_last` and the default guess leads to no plan, a changed one is tried.
+        If `is_last` and the default guess leads to no plan, a changed one is tried. Of several
+        starts, `coarse` says of which plans steps are far too long.
         """
         if not self.is_plain:
             options = options | ({} if starts is None else {"starts": starts})
@@ -772,7 +775,8 @@ class OptimalControlProblem(Frozen):
                 deadline = began + options.get("time_limit", np.inf)
                 found = DERIVED["from_changed_guess"](made, start, found, deadline, options)
         else:
-            found = DERIVED["best_of_starts"](made, start, starts, options)
+            coarse = coarse or (lambda one: DERIVED["coarseness"](made, one, of_motion=True))
+            found = DERIVED["best_of_starts"](made, start, starts, options, coarse)
         text = DERIVED["coarseness"](made, found) if is_told else ""
         return found._with_message(found.message + text) if text else found
 

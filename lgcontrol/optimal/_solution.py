@@ -60,8 +60,8 @@ class OptimalSolution(Result):
     plan : Plan
         Warm start of `Solver.step`.
     optima : tuple of LocalOptimum
-        Where solves from several starts ended, the cheapest first: ``cost``, ``count`` of the
-        starts, ``solution``. Empty without ``starts=``.
+        Where solves from several starts ended, the cheapest first, but cheaper ones whose steps are
+        too long last: ``cost``, ``count`` of the starts, ``solution``. Empty without ``starts=``.
     """
 
     status: SolveStatus

@@ -187,3 +187,37 @@ def test_solvers_of_threads_build_nothing():
     twin.is_prepared = False
     assert twin._iterations_of_a_build() == np.inf
     assert InteriorPointSolver(slide())._may_build
+
+
+def test_cheaper_plans_that_jump_a_post_come_behind_those_that_do_not():
+    post = keep_out(lambda t, x, u, p: ca.vertcat(x[0], 0), Sphere([-0.3, 0.0], 0.05), name="post")
+    found = slide(bounds=[post]).solve([0.3, 0.0], starts=12)
+    assert "coarse" not in found.message
+    assert found.cost == found.optima[0].cost
+    cheaper = [one for one in found.optima if one.cost < found.cost - 0.01]
+    assert found.optima[-len(cheaper) :] == tuple(cheaper)
+    count = sum(one.count for one in cheaper)
+    assert f"{count} cheaper on steps that are too long, from {cheaper[0].cost:.6g} on" in (
+        found.message
+    )
+    for one in cheaper:
+        assert one.solution.transcription_error().violations[0].amount > 0.01
+
+
+def test_starts_without_a_plan_are_told_with_one_of_longer_durations(monkeypatch):
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("u", "", -1, 1)])
+    stop = [Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")]
+    problem = PhasedProblem(Phase(cart, 10, (0.1, 20), bounds=stop), time_weight=1)
+    solved = OptimalControlProblem._solved
+
+    def few(self, start, **options):
+        return solved(
+            self, start, **options, **{"max_iterations": 1} if "starts" in options else {}
+        )
+
+    monkeypatch.setattr(OptimalControlProblem, "_solved", few)
+    found = problem.solve([0.0, 0.0], starts=2)
+    assert found.is_success
+    assert "2 starts: 2 without a plan (2 iteration limit)" in found.message
+    assert [(one.cost, one.count) for one in found.optima] == [(found.cost, 1)]
+    assert found.optima[0].solution.durations == found.durations

@@ -12,6 +12,7 @@ import numpy as np
 from ...codegen._internal import check_shape
 from ...systems import System
 from .._bounds import ALONG
+from .._causes import OFF
 from .._outcome import TranscriptionError, Violation
 from .._problem import OptimalControlProblem
 from .._solution import DERIVED, OptimalSolution
@@ -125,8 +126,13 @@ def _of_part(
     return TranscriptionError(states, of_steps, held, violations, beyond, found.cost, text)
 
 
-def coarseness(solver: Any, found: OptimalSolution | PhasedSolution) -> str:
-    """What a plan's message says of coarse steps, from parts of them; empty if they are fine."""
+def coarseness(
+    solver: Any, found: OptimalSolution | PhasedSolution, *, of_motion: bool = False
+) -> str:
+    """What a plan's message says of coarse steps, from parts of them; empty if they are fine.
+
+    Or what of it is no matter of accuracy: only `of_motion`, states and bounds, that are far off.
+    """
     flat, once = flat_of(found), getattr(solver, "transcription", None)
     if not found.is_success or once is None or once.problem is not flat.problem:
         return ""
@@ -143,11 +149,14 @@ def coarseness(solver: Any, found: OptimalSolution | PhasedSolution) -> str:
         minus = part.system.state.function("minus").function
         (off,) = mapped(minus, motion[-1][1], part.nodes.x[1:])
         by_states += float(part.cost_of(off).sum())
-        told += _between_told(between, motion, off @ part.system.error_selection.T)
+        errors = off @ part.system.error_selection.T
+        told += _between_told(between, motion, errors, OFF if of_motion else COARSE_STATE)
         # The node where a phase begins has the state before the jump.
         jumps = int(part.is_after_jump)
         for own, (_, x) in zip(at, motion, strict=True):
             own[part.steps][jumps:, part.motion] = x[jumps:]
+    if of_motion:
+        return _coarse(told, 0.0, found.cost)
     if _counts_first_nodes(found):
         by_integrals = _change_of_integrals(once, found, at)
     change = by_states + by_integrals
@@ -193,20 +202,20 @@ def _change_of_integrals(
 
 
 def _between_told(
-    between: Between, motion: list[tuple[np.ndarray, np.ndarray]], off: np.ndarray
+    between: Between, motion: list[tuple[np.ndarray, np.ndarray]], off: np.ndarray, least: float
 ) -> list[str]:
-    """What is coarse of states and bounds."""
+    """What is coarse of states and bounds, by more than a least share."""
     system, x = between.problem.system, between.nodes.x
     span = np.abs(_errors(system, x, x[0])).max(axis=0)
     share = np.abs(off) / np.maximum(span, 1e-3 * max(float(span.max()), 1e-12))
     violations, beyond = between.violations(motion)
     told = []
-    if not share.max(initial=0.0) <= COARSE_STATE:
+    if not share.max(initial=0.0) <= least:
         k, i = np.unravel_index(share.argmax(), share.shape)
         told.append(
             f"states are off by {_told_state(system, between.nodes.t, off, int(k), int(i))}"
         )
-    return told + [str(one) for one in violations[:1] if beyond.max() > COARSE_STATE]
+    return told + [str(one) for one in violations[:1] if beyond.max() > least]
 
 
 def _coarse(told: list[str], change: float, cost: float) -> str:

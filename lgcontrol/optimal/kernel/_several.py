@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -98,9 +99,13 @@ def _side_by_side(solver: Any, jobs: int, done: Callable[[Any, int], Any]) -> li
 
 
 def best_of_starts(
-    solver: Any, x0: np.ndarray, starts: int, options: dict[str, Any]
-) -> OptimalSolution:
-    """See ``starts`` of `OptimalControlProblem.solve`; `solver` is any one."""
+    solver: Any, x0: np.ndarray, starts: int, options: dict[str, Any],
+    coarse: Callable[[OptimalSolution], str],
+) -> OptimalSolution:  # fmt: skip
+    """See ``starts`` of `OptimalControlProblem.solve`; `solver` is any one.
+
+    Plans of which `coarse` says something come behind those of which it says nothing.
+    """
     count, began, ends = check_count("starts", starts), time.perf_counter(), Ends(options)
     limit = options.pop("time_limit", np.inf)
     progress = Progress(f"{count} starts of {solver.problem.system.name}")
@@ -124,13 +129,16 @@ def best_of_starts(
     else:
         made = [done(solver, k) for k in range(count - 1)]
     found = [found[0], *(one for one in made if one is not None)]
-    best = min(found, key=lambda one: (not one.is_success, one.cost))
     least = ACCEPTABLE_RESIDUAL / asked.plan["kept"][SCALE]
     optima = _optima([one for one in found if one.is_success], least, changed.size)
+    off = next((k for k, one in enumerate(optima) if not coarse(one.solution)), 0)
+    optima = optima[off:] + optima[:off]
+    best = optima[0].solution if optima else min(found, key=lambda one: one.cost)
+    told = _told(optima, off, found, count)
     spent = time.perf_counter() - began
     best.times.update({"total": spent, "model": spent})
     solver.plan = best.plan
-    return best._with_message(f"{best.message}; {_told(optima, len(found), count)}", optima=optima)
+    return best._with_message(f"{best.message}; {told}", optima=optima)
 
 
 def from_changed_guess(
@@ -241,16 +249,27 @@ def _cheapest(found: list[OptimalSolution]) -> str:
     return f"the cheapest plan costs {min(costs):.6g}" if costs else "no plan so far"
 
 
-def _told(optima: tuple[LocalOptimum, ...], ended: int, count: int) -> str:
-    """What the starts ended at, for messages."""
-    told = [f"{one.cost:.6g} from {one.count}" for one in optima[:TOLD]]
+def _told(
+    optima: tuple[LocalOptimum, ...], off: int, found: list[OptimalSolution], count: int
+) -> str:
+    """What the starts ended at, for messages; the last optima, so many, are cheaper and off."""
+    good = optima[: len(optima) - off]
+    told = [f"{one.cost:.6g} from {one.count}" for one in good[:TOLD]]
+    for k in range(1, len(told)):
+        if abs(good[k].cost - good[k - 1].cost) <= SAME_COST * abs(good[k].cost):
+            told[k] = f"the same by another motion from {good[k].count}"
     told = [f"cost {', '.join(told)}"] if told else []
-    dearer = sum(one.count for one in optima[TOLD:])
+    dearer = sum(one.count for one in good[TOLD:])
     told += [f"{dearer} dearer"] if dearer else []
-    lost = ended - sum(one.count for one in optima)
-    told += [f"{lost} without a plan"] if lost else []
-    told += [f"no time for {count - ended}"] if ended < count else []
-    return f"{count} starts: {', '.join(told)}"
+    if off:
+        cheaper = sum(one.count for one in optima[-off:])
+        told += [f"{cheaper} cheaper on steps that are too long, from {optima[-off].cost:.6g} on"]
+    lost = Counter(str(one.status) for one in found if not one.is_success)
+    if lost:
+        why = ", ".join(f"{number} {status}" for status, number in lost.items())
+        told += [f"{lost.total()} without a plan ({why})"]
+    told += [f"no time for {count - len(found)}"] if len(found) < count else []
+    return f"{count} start{'s' if count > 1 else ''}: {', '.join(told)}"
 
 
 DERIVED["best_of_starts"] = best_of_starts

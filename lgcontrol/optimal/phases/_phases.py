@@ -24,7 +24,7 @@ from .._input_view import KINDS
 from .._outcome import Ends, SolveStatus
 from .._problem import OptimalControlProblem
 from .._rows import expression_of
-from .._solution import DERIVED, OptimalSolution
+from .._solution import DERIVED, LocalOptimum, OptimalSolution
 from .._solver import Solver, make_solver
 from .._statement import AT_POINTS, check_input_hold, check_quadrature
 from .._transcription import Nodes
@@ -279,14 +279,23 @@ class PhasedProblem:
         solver, began, ends = make_solver(solver, self.problem), perf_counter(), Ends(options)
         first = self._flat.start(start, times)
         deadline = began + options.get("time_limit", np.inf)
-        found = self.problem._solved(first, is_last=False, guess=given, solver=solver, **options)
+
+        def coarse(one: OptimalSolution) -> str:
+            return DERIVED["coarseness"](solver, self._told(one, start, options), of_motion=True)
+
+        found = self.problem._solved(
+            first, is_last=False, coarse=coarse, guess=given, solver=solver, **options
+        )
         ended = GIVEN_UP if "max_iterations" in options else (*GIVEN_UP, USED_UP)
         may_go_on = durations is None and self._flat.free and not ends.is_asked
         if may_go_on and found.status in ended:
             left = options.get("time_limit", np.inf) - (perf_counter() - began)
             options = options | ({"time_limit": left} if "time_limit" in options else {})
-            options.pop("starts", None)
+            told = found.message.rpartition("; ")[2] if options.pop("starts", None) else ""
             found = self._from_longer(found, start, guess, solver, options, ends)
+            if told and found.is_success:
+                only = (LocalOptimum(found.cost, 1, found),)
+                found = found._with_message(f"{found.message}; {told}", optima=only)
         if given is None and self.problem.is_plain and "starts" not in options:
             own = make_solver(solver, found.problem)
             found = DERIVED["from_changed_guess"](own, first, found, deadline, options)
