@@ -260,12 +260,19 @@ class OptimalSolution(Result):
             return plot_optima(self.optima, options)
         system = self.problem.system
         bounds = self.problem.drawn_bounds(self.t, self.x, self.u, self.reference.x)
+        motion = DERIVED["motion_between"](self)
+        if motion is not None:
+            t, x, goals = (value.reshape(motion[0].size, *value.shape[2:]) for value in motion[:3])
+            u = inputs_within(self.u, self.trajectory.hold, *motion[0].shape)
+            for name, (values, *_) in self.problem.bounded(t, x, u, x_ref=goals).items():
+                if name in bounds:
+                    bounds[name].between = values
         goal, is_given = self.reference.x, self.problem.is_reference_given(self.reference.x)
         run = drawn(
             self, system.name, system.inputs, group=system.state, t=self.t, x=self.x, u=self.u,
             bounds=bounds, input_bounds=np.array(system.input_bounds),
             reference=goal if is_given else None,
-            between=DERIVED["motion_between"](self), hold=self.trajectory.hold,
+            motion=motion, hold=self.trajectory.hold,
         )  # fmt: skip
         return plot_run(run, **options)
 
@@ -309,6 +316,14 @@ def plot_optima(optima: tuple[LocalOptimum, ...], options: dict[str, Any]) -> Fi
         part[0].suptitle(f"cost {one.cost:.6g}, {starts}")
         one.solution.plot(**{**options, "figure": part[1]})
     return figure
+
+
+def inputs_within(u: np.ndarray, hold: str, steps: int, count: int) -> np.ndarray:
+    """Inputs at `count` equal times of each step, from its start to its end (steps * count, m)."""
+    if hold == "zero":
+        return np.repeat(u[:steps], count, axis=0)
+    share = np.linspace(0.0, 1.0, count)[:, None]
+    return (u[:-1, None] + share * np.diff(u, axis=0)[:, None]).reshape(steps * count, -1)
 
 
 def drawn(found: Any, name: str, inputs: Collection[Any], **own: Any) -> Any:

@@ -64,6 +64,7 @@ class Panel:
     tolerances: tuple[PassingBand, ...] = ()  # of the only signal
     t_between: np.ndarray | None = None  # shape (m,)
     between: np.ndarray | None = None  # shape (m, k), the signals there, in pieces with NaN after
+    jumps: bool = False  # whether pieces make a line wherever they end
 
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -72,6 +73,8 @@ class Panel:
             return None
         is_there = ~np.isnan(self.t_between)
         last = np.flatnonzero(~is_there) - 1
+        if self.jumps:
+            return self.t_between[is_there], self.between[is_there]
         there = np.searchsorted(self.t, self.t_between[last] - AT_ONCE * np.ptp(self.t))
         span = np.nanmax(self.values, axis=0) - np.nanmin(self.values, axis=0)
         off = np.abs(self.between[last] - self.values[np.minimum(there, len(self.t) - 1)])
@@ -401,10 +404,13 @@ def _seconds(time: float) -> str:
     return f"{time:.4g} s" if time >= 1.0 else f"{1e3 * time:.3g} ms"
 
 
-def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
+def kept_panels(
+    t: np.ndarray, kept: Mapping[str, Any], t_between: np.ndarray | None = None
+) -> list[Panel]:
     """Panels of quantities with ``values``, ``lower`` and ``upper`` that are kept within limits.
 
-    Those with the same limits share a panel; of many it has those that come nearest to them.
+    Those with the same limits share a panel; of many it has those that come nearest to them. With
+    times (N, m) between the nodes of a plan they have values ``between`` there, of size N m.
     """
     together: dict[tuple[float, float, str], list[str]] = {}
     for name, entry in kept.items():
@@ -414,7 +420,7 @@ def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
     for (lower, upper, unit), names in together.items():
 
         def slack(name: str, lower: float = lower, upper: float = upper) -> float:
-            values = kept[name].values
+            values = np.append(kept[name].values, _within(kept[name]))
             return float(np.nanmin([values - lower, upper - values], initial=np.inf))
 
         names.sort(key=slack)
@@ -426,8 +432,22 @@ def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
         values = np.stack([kept[name].values for name in some], axis=1)
         bounds = np.tile([[lower], [upper]], len(some))
         labels = ("",) if len(names) == 1 else tuple(map(_entry, some))
-        panels.append(Panel(title, unit, labels, t, values, bounds=bounds))
+        panel = Panel(title, unit, labels, t, values, bounds=bounds)
+        if t_between is not None and all(_within(kept[name]).size for name in some):
+            times, *columns = (
+                np.pad(row.reshape(t_between.shape), ((0, 0), (0, 1)), constant_values=np.nan)
+                for row in (t_between, *(kept[name].between for name in some))
+            )
+            between = np.stack([column.ravel() for column in columns], axis=1)
+            panel = replace(panel, t_between=times.ravel(), between=between, jumps=True)
+        panels.append(panel)
     return panels
+
+
+def _within(entry: Any) -> np.ndarray:
+    """Values of a quantity between nodes, none where they are not known."""
+    between = getattr(entry, "between", None)
+    return np.zeros(0) if between is None else between
 
 
 def _range(lower: float, upper: float, unit: str) -> str:

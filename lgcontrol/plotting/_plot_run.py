@@ -106,7 +106,8 @@ def plot_run(
     told = {name: (e.lower, e.upper) for name, e in kept.items() if name in known}
     told |= limits or {}
     goal = None if tasks else run.reference
-    between = getattr(run, "between", None)
+    motion = getattr(run, "motion", None)  # of a plan within its steps
+    between = motion[:3] if motion is not None and motion[3] else None
     states = state_panels(run.group, run.t, run.x, goal, _limits(run, told), between)
     others_shown = [one for one in without_rounding(states) if not _is_shown(one, signals)]
     items += [*signals, *ways, *others_shown]
@@ -114,7 +115,8 @@ def plot_run(
     limited: Mapping[str, Any] = getattr(run, "limited", {})
     items += limited_panels(run.t, limited)
     strips: Iterable[Strip] = ()
-    items += kept_panels(run.t, {n: e for n, e in others.items() if n not in limited})
+    unlike = {n: e for n, e in others.items() if n not in limited}
+    items += kept_panels(run.t, unlike, None if motion is None else motion[0])
     if len(run.u):
         inputs = (run.input_names, run.input_units, run.input_roles)
         steps = getattr(run, "hold", "zero") == "zero"

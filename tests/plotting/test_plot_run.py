@@ -599,6 +599,27 @@ def test_clearances_have_a_unit():
     assert ax.get_ylabel() == "[m]"
 
 
+@pytest.mark.parametrize("phased", [False, True])
+def test_clearances_are_drawn_along_the_motion_between_nodes(phased):
+    """A point of constant velocity leaps a post between two nodes, on a straight line."""
+    point = System("point", Rn(2, ("x", "y"), "m"), lambda t, x, u, p: u, inputs=["a", "b"])
+    post = keep_out(lambda t, x, u, p: x[:2], Sphere([2.0, 0.0], 0.5), name="post")
+    ends = [Bound(name, goal, goal, at="terminal") for name, goal in (("x", 4.0), ("y", 0.0))]
+    if phased:
+        plan = PhasedProblem(Phase(point, 3, 1.0, R=1.0, bounds=[post, *ends])).solve([0.0, 0.1])
+    else:
+        problem = OptimalControlProblem(point, 3, 1 / 3, Q=0.0, bounds=[post, *ends])
+        plan = problem.solve([0.0, 0.1])
+    (line,) = solid(panel(plan.plot(), "post (at least 0 m)"))
+    t, seen = line.get_data()
+    x = plan.trajectory.x
+    places = np.column_stack([np.interp(t, plan.trajectory.t, column) for column in x.T])
+    np.testing.assert_allclose(
+        seen, np.linalg.norm(places - [2.0, 0.0], axis=1) - 0.5, rtol=1e-6, atol=1e-6
+    )
+    assert seen.min() < -0.1 and np.linalg.norm(x - [2.0, 0.0], axis=1).min() > 0.5 - 1e-6
+
+
 def test_a_plan_without_a_reference_shows_none():
     cart = corridor().system
     still = [Bound("v", 300.0, 300.0, at="terminal")]

@@ -236,8 +236,8 @@ def _coarse(told: list[str], change: float, cost: float) -> str:
 
 def motion_between(
     found: OptimalSolution | PhasedSolution, used: Sequence[str] = ("",)
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Times, states and references within each step, if straight lines would visibly be others.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool] | None:
+    """Times, states and references within each step, and whether straight lines visibly are others.
 
     Of phases, those that are `used`, on one group. A step that ends off the next node counts, too.
     """
@@ -258,12 +258,10 @@ def motion_between(
         is_seen |= any(bool((np.abs(one) > span)[:, :own].any()) for one in (off, middle - end / 2))
         reference = np.repeat(part.setting.x_ref[:-1, None], DRAWN_PARTS + 1, axis=1)
         pieces.append((*(np.stack(each, axis=1) for each in zip(*motion, strict=True)), reference))
-    if not is_seen:
-        return None
     is_phased = isinstance(found, PhasedSolution)
     drawn = (found.parts[parts[0].name] if is_phased else found.trajectory).group.nq
     t, states, references = (np.concatenate(each) for each in zip(*pieces, strict=True))
-    return t, states[..., :drawn], references[..., :drawn]
+    return t, states[..., :drawn], references[..., :drawn], is_seen
 
 
 def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:

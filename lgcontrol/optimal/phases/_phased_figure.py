@@ -13,7 +13,7 @@ from ...plotting import plot_run
 from ...plotting._internal import new_figure
 from .._bounds import ALONG, with_known_limits
 from .._rows import enter_end, rows_along, seen_bounds, unit_named
-from .._solution import DERIVED, drawn
+from .._solution import DERIVED, drawn, inputs_within
 
 
 def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:
@@ -51,6 +51,8 @@ def _run(found: Any, used: Sequence[str]) -> Any:
     u = np.full((len(t), len(names)), np.where(controls, np.nan, 0.0))
     limits = np.tile([[[-np.inf]], [[np.inf]]], u.shape)
     goal, kept = np.full_like(x, np.nan), {}
+    motion = DERIVED["motion_between"](found, used)
+    count = 0 if motion is None else motion[0].size
     p = found.solution._setting
     p = problem.problem.nominal_parameters if p is None else p.p
     for i, (phase, part) in enumerate(zip(phases, parts, strict=True)):
@@ -63,10 +65,19 @@ def _run(found: Any, used: Sequence[str]) -> Any:
         if phase.Q is not None:
             goal[place] = point.x
         points = t[place], x[place], u[place][:, own], p, np.tile(point.x, (spans[i], 1))
-        _keep(kept, problem.problem.parameter_names, phase, place, points, len(t))
+        parameters = problem.problem.parameter_names
+        _keep(kept, parameters, phase, place, points, (len(t), count))
+        if motion is not None:
+            steps = slice(ends[i] // 2, ends[i + 1] // 2)
+            times, states = (value[steps].reshape(-1, *value.shape[2:]) for value in motion[:2])
+            held = inputs_within(part.u, part.hold, *motion[0][steps].shape)
+            points = times, states, held, p, np.tile(point.x, (len(times), 1))
+            parts_of_step = motion[0].shape[1]
+            place = slice(steps.start * parts_of_step, steps.stop * parts_of_step)
+            _keep(kept, parameters, phase, place, points, (len(t), count), "between")
     return drawn(
         found, ", ".join(dict.fromkeys(phase.system.name for phase in phases)), inputs.values(),
-        between=DERIVED["motion_between"](found, used), bounds=kept, group=parts[0].group, t=t, x=x,
+        motion=motion, bounds=kept, group=parts[0].group, t=t, x=x,
         u=u, hold="first", input_bounds=limits,
         reference=None if np.isnan(goal).all() else goal,
         phases=[(part.t[0], name) for part, name in zip(parts, used, strict=True)]
@@ -77,11 +88,12 @@ def _run(found: Any, used: Sequence[str]) -> Any:
 
 def _keep(
     kept: dict[str, Any], parameters: Sequence[str], phase: Any, place: slice, points: Any,
-    count: int,
+    counts: tuple[int, int], what: str = "values",
 ) -> None:  # fmt: skip
     """Enter what the bounds of a phase keep: of coordinates and inputs at all times.
 
-    Other quantities share an entry where their limits are those of another phase.
+    Other quantities share an entry where their limits are those of another phase. Entered are
+    `what` of each, "values" at nodes or those "between" them, of which there are `counts`.
     """
     system = phase.system
     bounds = [with_known_limits(system, one) for one in phase.bounds if one.at in ALONG]
@@ -95,15 +107,16 @@ def _keep(
             name = label
         if name not in kept:
             kept[name] = SimpleNamespace(
-                values=np.full(count, np.nan), lower=low, upper=high,
-                unit=unit_named(system, bounds, label),
+                values=np.full(counts[0], np.nan), between=np.full(counts[1], np.nan), lower=low,
+                upper=high, unit=unit_named(system, bounds, label),
             )  # fmt: skip
             if is_known:
-                kept[name].lower, kept[name].upper = np.full((2, count), [[-np.inf], [np.inf]])
+                kept[name].lower, kept[name].upper = np.full((2, counts[0]), [[-np.inf], [np.inf]])
         entry = kept[name]
-        entry.values[place] = values
-        if is_known:
+        getattr(entry, what)[place] = values
+        if is_known and what == "values":
             entry.lower[place] = np.maximum(entry.lower[place], low)
             entry.upper[place] = np.minimum(entry.upper[place], high)
-    ends = [with_known_limits(system, one) for one in phase.bounds if one.at == "terminal"]
-    enter_end(kept, system, ends, parameters, points, place.stop - 1, count)
+    if what == "values":
+        ends = [with_known_limits(system, one) for one in phase.bounds if one.at == "terminal"]
+        enter_end(kept, system, ends, parameters, points, place.stop - 1, counts[0])
