@@ -631,9 +631,15 @@ def draw_strip(ax: Any, strip: Strip) -> None:
     ax.spines["left"].set_visible(False)
     ax.set_ylim(-1.2, 1.2)
     if not strip.marks:
-        for k, label in enumerate(strip.labels):
-            ax.plot(*thin(strip.t, strip.values[:, k]), color=FAINT, lw=0.6, alpha=0.8,
+        is_named = 1 < len(strip.labels) <= FEW
+        colors = line_colors(len(strip.labels)) if is_named else [FAINT] * len(strip.labels)
+        for k, (label, color) in enumerate(zip(strip.labels, colors, strict=True)):
+            ax.plot(*thin(strip.t, strip.values[:, k]), color=color, lw=0.8, alpha=0.8,
                     drawstyle="steps-post", label=label)  # fmt: skip
+        ax.axhline(0.0, color=FAINT, lw=0.5, ls=DASHES, zorder=0.5, gid="zero")
+        if is_named:
+            ends = [_last(strip.values[:, k]) for k in range(len(strip.labels))]
+            name_lines(ax, ends, strip.labels, colors, STRIP_HEIGHT)
         return
     status = np.array(strip.marks)
     values, counts = np.unique(status, return_counts=True)

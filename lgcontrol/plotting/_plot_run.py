@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from ._panels import (
     task_panels,
     without_rounding,
 )
-from ._run import Plant, PlottedNodes, PlottedRun, check_run, events_of
+from ._run import Plant, PlottedNodes, PlottedRun, check_run, events_of, kicked_pieces
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
@@ -107,8 +108,10 @@ def plot_run(
     told |= limits or {}
     goal = None if tasks else run.reference
     motion = getattr(run, "motion", None)  # of a plan within its steps
-    between = motion[:3] if motion is not None and motion[3] else None
+    kicked = kicked_pieces(run, goal) if motion is None else None
+    between = motion[:3] if motion is not None and motion[3] else kicked
     states = state_panels(run.group, run.t, run.x, goal, _limits(run, told), between)
+    states = [replace(one, jumps=kicked is not None) for one in states]
     others_shown = [one for one in without_rounding(states) if not _is_shown(one, signals)]
     items += [*signals, *ways, *others_shown]
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}

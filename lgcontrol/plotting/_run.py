@@ -32,6 +32,30 @@ def events_of(run: Any) -> list[tuple[float, str]]:
     return sorted(found)
 
 
+def kicked_pieces(
+    run: Any, goal: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+    """Times, states and references at both ends of each interval, where kicks change the state.
+
+    The end of an interval is before the kick, the start of the next one after it.
+    """
+    found = [
+        (int(k), np.array(event.change))
+        for event in getattr(getattr(run, "scenery", None), "events", ())
+        if len(getattr(event, "change", ())) == run.group.dim
+        for k in np.flatnonzero(np.isclose(run.t, event.t, rtol=0.0, atol=1e-9))
+        if k > 0 and np.isfinite(run.x[k]).all()
+    ]
+    if not found:
+        return None
+    before = run.x.copy()
+    for k, change in reversed(found):
+        before[k] = run.group.plus(before[k], -change)
+    t, x = (np.stack([start[:-1], end[1:]], axis=1)
+            for start, end in ((run.t, run.t), (run.x, before)))  # fmt: skip
+    return t, x, None if goal is None else np.stack([goal[:-1], goal[1:]], axis=1)
+
+
 class PlottedStates(Protocol):
     """States and inputs over time."""
 

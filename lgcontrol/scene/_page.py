@@ -114,7 +114,11 @@ def to_plain(scene: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             }
             for arrow in scene.arrows
         ],
-        "events": [{"t": float(event.t), "name": event.name} for event in scene.events],
+        "events": [
+            {"t": float(event.t), "name": event.name}
+            | ({"change": [*event.change]} if event.change else {})
+            for event in scene.events
+        ],
         "plots": [
             {
                 "title": plot.title,
@@ -191,7 +195,10 @@ def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
             )
             for a in description["arrows"]
         ],
-        events=[SceneEvent(float(e["t"]), str(e["name"])) for e in description["events"]],
+        events=[
+            SceneEvent(float(e["t"]), str(e["name"]), tuple(e.get("change", ())))
+            for e in description["events"]
+        ],
         plots=[
             ScenePlot(
                 str(p["title"]),

@@ -430,10 +430,14 @@ class SceneArrow:
 @named_options
 @dataclass(frozen=True)
 class SceneEvent:
-    """Something that happened."""
+    """Something that happened.
+
+    A kick has the change of the state that it made, a tangent vector.
+    """
 
     t: float
     name: str
+    change: tuple[float, ...] = ()
 
 
 @named_options

@@ -277,14 +277,16 @@ class Disturbances:
                 found.append(("duration of a Pulse", pulse.duration))
         return found + [("time of a Kick", time) for time, _ in self._kicks]
 
-    def events(self) -> list[tuple[str, float]]:
-        """Kicks and pulses with what they are called, and their times in s."""
-        found = [("kick", float(time)) for time, _ in self._kicks]
+    def events(self) -> list[tuple[str, float, list[float]]]:
+        """Kicks and pulses with what they are called, times in s, and changes of the state."""
+        found: list[tuple[str, float, list[float]]] = [
+            ("kick", float(time), change.tolist()) for time, change in self._kicks
+        ]
         for pulse in self._pulses:
             names = ", ".join(pulse.inputs)
-            found.append((f"push: {names}", float(pulse.start)))
+            found.append((f"push: {names}", float(pulse.start), []))
             if pulse.duration != inf:
-                found.append((f"push ends: {names}", float(pulse.start + pulse.duration)))
+                found.append((f"push ends: {names}", float(pulse.start + pulse.duration), []))
         return sorted(found, key=lambda event: event[1])
 
     def schedule(self, clock: Clock, end: int) -> None:

@@ -50,9 +50,11 @@ def saved_scene(run: Any) -> Scene | None:
         return None
 
 
-def events_of(disturbances: Sequence[tuple[str, float]]) -> list[SceneEvent]:
+def events_of(
+    disturbances: Sequence[tuple[str, float, Sequence[float]]],
+) -> list[SceneEvent]:
     """Kicks and pulses at their times."""
-    return [SceneEvent(t, name) for name, t in disturbances]
+    return [SceneEvent(t, name, tuple(map(float, change))) for name, t, change in disturbances]
 
 
 def _errors(run: Any) -> list[ScenePlot]:

@@ -32,7 +32,7 @@ from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._internal import new_figure
 from lgcontrol.plotting._panels import kept_panels
 from lgcontrol.plotting._style import head
-from lgcontrol.simulation import RunStatus, SimulationResult, simulate
+from lgcontrol.simulation import Kick, RunStatus, SimulationResult, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
 from lgcontrol.systems._internal import with_input_rates
 
@@ -210,7 +210,8 @@ def test_disturbances_fold_into_a_strip_of_those_that_act():
     quiet[:, 5] = 2.0
     figure = plot_run(flight(input_units=("N",) * 6, u=quiet))
     ax = panel(figure, "disturbances: wind_x, push_z up to 5 N")
-    assert [line.get_ydata()[0] for line in ax.lines] == [1.0, 0.4]
+    assert [line.get_ydata()[0] for line in solid(ax)] == [1.0, 0.4]
+    assert names(ax) == ["wind_x", "push_z"]
     assert ax.get_position().height < 0.5 * panel(figure, "inputs").get_position().height
 
 
@@ -589,6 +590,20 @@ def test_what_a_controller_keeps_is_drawn_by_itself(tmp_path):
     assert drawn["velocity (v)"] == {-0.5, 0.5}
     assert drawn["gap (at least 0.15)"] == {0.15}
     assert 1.0 in drawn["inputs (push)"]
+
+
+def test_a_kick_is_a_jump_at_its_time():
+    """The speed before it is that of a run without it."""
+    cart = corridor().system
+    free, run = (
+        simulate(cart, x0=[0.0, 0.5], seconds=1.0, dt=0.1, disturbances=pushes)
+        for pushes in ((), Kick(0.4, [0.0, 1.0]))
+    )
+    (line,) = solid(panel(plot_run(run), "velocity (v)"))
+    t, v = line.get_data()
+    k = int(np.flatnonzero(np.isclose(run.t, 0.4))[0])
+    there = v[np.isclose(t, 0.4)]
+    np.testing.assert_allclose(there, [free.x[k, 1], free.x[k, 1] + 1.0])
 
 
 def test_clearances_have_a_unit():
