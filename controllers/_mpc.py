@@ -568,6 +568,11 @@ class MPC(Controller, metaclass=Fixed):
             If the solver, the guess, a reference or parameters that depend on time, a split or a
             budget in seconds have no C code; the message says what has.
         """
+        if self.reference is None:
+            raise ValueError(
+                f"{self.system.name} has no reference to follow in firmware, which has that of "
+                "the controller: give MPC(…, reference=), a state or a TrimPoint"
+            )
         return export_mpc(self, folder, name, x0, calls)
 
     def check_reference(self, reference: ReferenceLike | None = None) -> None:

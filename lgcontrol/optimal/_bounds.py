@@ -328,15 +328,20 @@ def _check_on_group(
 
 
 def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
-    """Ask whether limits of angles that are several turns are degrees."""
-    units = units_of(system, kind, name)
+    """Ask whether limits of angles that are several turns, or more than angles are, are degrees."""
+    units, state = units_of(system, kind, name), system.state
+    part = block_slices(state)[0].get(name, slice(0, 0))
+    is_angle = len(units) == 1 < part.stop - part.start  # [cos, sin], limited as one number
+    sizes, range_text = {"most": NO_LIMIT}, ""
+    if kind == "tangent" or (kind == "block" and is_angle):
+        sizes["beyond"], range_text = np.pi * (1 + ROUNDING), "; it is within π rad of zero anyway"
     for side in ("lower", "upper"):
         given = bound._limit(side, 0.0)
         limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
         for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
             what = f"bound {bound.label!r}: a limit of {entry}"
-            remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
-            if unit == "rad" and ask_degrees(what, limit, remedy, most=NO_LIMIT):
+            remedy = f"Then give np.radians({limit:g}); leave out what is not limited{range_text}"
+            if unit == "rad" and ask_degrees(what, limit, remedy, **sizes):
                 return
 
 
@@ -430,6 +435,20 @@ def bounded_place(system: System, bound: Bound) -> tuple[str, str]:
             "state with its rate as the input, or bound a function (t, x, u, p) → rate"
         )
     raise UnknownNameError(message)
+
+
+def refuse_deviations(system: System, bounds: Sequence[Bound]) -> None:
+    """Refuse a bound on an error from the reference where there is none."""
+    for bound in bounds:
+        if isinstance(bound.of, str) and bounded_place(system, bound)[0] == "tangent":
+            block = bounded_place(system, bound)[1].rpartition(".")[0]
+            freedoms = block_slices(system.state)[1].get(block, slice(0, 0))
+            own = f", or bound the angle itself, Bound({block!r}, …)"
+            raise ValueError(
+                f"bound {bound.label!r} limits how far the state is from its reference, and "
+                f"{system.name} has no reference to follow: give reference="
+                f"{own if freedoms.stop - freedoms.start == 1 else ''}"
+            )
 
 
 def _refuse_deviation(bound: Bound, name: str, state: LieGroup) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen._internal import check_semidefinite, check_shape
 from ..systems._internal import check_state, on_constraints
+from ._bounds import refuse_deviations
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
 from ._riccati import cost_to_go
@@ -38,6 +39,8 @@ class Given:
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference
+        if reference is None:
+            refuse_deviations(problem.system, problem.bounds)
         if arrival is not None:
             return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
         last = self._last

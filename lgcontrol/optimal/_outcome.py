@@ -137,6 +137,7 @@ class Violation(NamedTuple):
             side = next((one for one in ("lower", "upper") if self.kind.endswith(one)), "")
             bound = f"{side} bound at {self.kind.removesuffix(side).rstrip()}".lstrip()
         verb = "misses" if self.is_equality else "exceeds"
+        verb = "falls below" if self.kind.endswith("lower") else verb
         return f"{self.name} {verb} its {bound} by {amount} at t = {self.time:g} s"
 
 

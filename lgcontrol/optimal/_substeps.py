@@ -62,10 +62,12 @@ class StepRule(NamedTuple):
                 warnings.warn(fault, RuntimeWarning, stacklevel=level_outside())
             return method, substeps
         if needed > MOST_SUBSTEPS:
+            stiff = ""
+            if get_method(method).is_explicit:
+                stiff = 'take method="radau_iia5" (which "auto" does for stiff systems), '
             raise ValueError(
-                f"{self.fault(method, needed)}. That makes large code: leave the fastest parts out "
-                'of the model, shorten dt, take method="radau_iia5" (which "auto" does for stiff '
-                "systems), or give substeps=… nevertheless"
+                f"{self.fault(method, needed)}. That makes large code: shorten dt, which is in s, "
+                f"leave the fastest parts out of the model, {stiff}or give substeps=… nevertheless"
             )
         return method, needed
 

@@ -515,7 +515,9 @@ def test_what_has_no_c_is_refused_by_name(tmp_path):
         mpc(solver=SQPSolver()).export_c(folder)
     with pytest.raises(NotImplementedError, match="cannot start from MPC"):
         mpc(guess=mpc()).export_c(folder)
-    with pytest.raises(ValueError, match="has no reference to follow"):
+    with pytest.raises(
+        ValueError, match=r"no reference to follow in firmware.*give MPC\(…, reference="
+    ):
         mpc(reference=None).export_c(folder)
     with pytest.raises(ValueError, match="unknown guess 'polcy'.*Did you mean 'policy'"):
         mpc(guess="polcy")

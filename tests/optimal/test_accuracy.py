@@ -109,6 +109,14 @@ def test_a_refinement_that_ends_early_says_so(monkeypatch):
     assert "refine=1e-06 is not reached with" in found.message
 
 
+def test_a_time_limit_counts_for_all_rounds_of_a_refinement():
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    problem = OptimalControlProblem(cart, 5, 0.2, Q=1, R=1, reference=[0, 0])
+    found = problem.solve([1, 0], refine=1e-6, time_limit=0.0)
+    assert found.problem.horizon == 5
+    assert "is not reached" in found.message and "in the time limit of 0 s" in found.message
+
+
 def test_a_refinement_whose_solves_fail_answers_with_its_last_plan(monkeypatch):
     solved, seen = OptimalControlProblem._solved, []
 
@@ -241,7 +249,7 @@ def test_a_plan_that_is_off_says_so():
     assert "coarse steps: the cost would change by -0.44, 11%, states are off by 4.2e-02 " in told
     assert "solve(…, refine=1e-3) puts nodes where" in told
     through = over_a_pole(3).solve([0.0, 0.2])
-    assert "coarse steps: pole exceeds its lower bound by 0.3 m at t = 2 s" in through.message
+    assert "coarse steps: pole falls below its lower bound by 0.3 m at t = 2 s" in through.message
     # A refined plan tells its error, and a plan of IPOPT tells the same.
     assert "coarse" not in hypersensitive(50.0, 200).solve([START], refine=1e-3).message
     other = hypersensitive(50.0, 200).solve([START], solver="ipopt")
@@ -257,7 +265,7 @@ def test_a_way_through_an_obstacle_is_told_by_its_radius():
     problem = OptimalControlProblem(point, 20, 0.4, Q=0, R=1.0, bounds=bounds)
     found = problem.solve([0.0, 0.1])
     assert found.is_success
-    assert "coarse steps: rock exceeds its lower bound by 0.1" in found.message
+    assert "coarse steps: rock falls below its lower bound by 0.1" in found.message
     error = found.transcription_error()
     (worst,) = error.violations
     assert worst.amount / 2.0 == pytest.approx(error.violations_of_steps.max(), rel=0.01)
@@ -581,7 +589,7 @@ def test_an_obstacle_between_the_nodes_is_told_and_gets_nodes():
     assert told.time == pytest.approx(2.0, abs=1e-6)
     # Of the radius: the clearance has a larger range, up to √(2² + 0.2²) - 0.5.
     assert np.allclose(error.violations_of_steps, [0.0, 0.3 / 0.5, 0.0])
-    assert "between the nodes pole exceeds its lower bound by 0.3 m at t = 2 s" in str(error)
+    assert "between the nodes pole falls below its lower bound by 0.3 m at t = 2 s" in str(error)
     fine = over_a_pole(3).solve([0.0, 0.2], refine=3e-3)
     assert fine.is_success
     assert "not reached" not in fine.message

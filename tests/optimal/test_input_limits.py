@@ -86,7 +86,7 @@ def test_limits_that_are_parameters_are_kept_by_all_solvers(solver, by_rows):
     assert {(v.name, v.kind, round(v.amount, 9)) for v in crossed.violations} == {
         ("gentle", "lower", 0.15), ("gentle", "upper", 0.15),
     }  # fmt: skip
-    assert crossed.message.startswith("limits contradict each other: gentle exceeds its lower")
+    assert crossed.message.startswith("limits contradict each other: gentle falls below its lower")
     assert crossed.u[:, 0] == pytest.approx(np.full(20, 0.05), abs=LEAST_WIDTH)
     if solver != "ipopt":  # whose steps are solves
         step = made.step(crossed.x[1], t0=0.1, p={"gentle.lower": 0.2, "gentle.upper": -0.1})

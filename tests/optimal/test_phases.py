@@ -679,7 +679,7 @@ def test_the_swing_up_of_a_cart_pole_by_another_transcription():
         ("", "h exceeds its bound by 0.1 m at t = 2 s"),
         ("terminal upper", "h exceeds its terminal upper bound by 0.1 m at t = 2 s"),
         ("node 5", "h exceeds its bound at node 5 by 0.1 m at t = 2 s"),
-        ("nodes 1 to 9 lower", "h exceeds its lower bound at nodes 1 to 9 by 0.1 m at t = 2 s"),
+        ("nodes 1 to 9 lower", "h falls below its lower bound at nodes 1 to 9 by 0.1 m at t = 2 s"),
     ],
 )
 def test_violations_tell_which_bound_and_where(kind, text):

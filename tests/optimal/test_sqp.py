@@ -221,7 +221,8 @@ def test_violated_bounds_of_one_name_are_told_apart(bounds, limits, kinds):
     solution = problem.solve(DOWN, max_iterations=10)
     assert {entry.kind for entry in solution.violations} == set(kinds)
     for kind in kinds:
-        assert f"rate exceeds its {kind} bound by" in solution.message
+        verb = "falls below" if kind.endswith("lower") else "exceeds"
+        assert f"rate {verb} its {kind} bound by" in solution.message
 
 
 def test_gates_that_are_too_far_apart_are_named_by_their_nodes():

@@ -808,3 +808,24 @@ def test_the_cost_is_what_the_page_says():
     )
     last = 0.5 * 3.0 * errors[-1] @ errors[-1]
     assert found.cost == pytest.approx(0.1 * steps + last, rel=1e-9)
+
+
+def test_limits_wider_than_an_angle_are_asked_about_and_deviations_need_a_reference():
+    arm = System("arm", Product(angle=SO2), lambda t, x, u, p: u, inputs=["rate"])
+    with pytest.warns(UserWarning, match="are these degrees.*within π rad of zero"):
+        OptimalControlProblem(arm, 3, 0.1, Q=0, R=1, bounds=[Bound("angle", -10, 10)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OptimalControlProblem(arm, 3, 0.1, Q=0, R=1, bounds=[Bound("angle", -np.pi, 3.0)])
+    wide = OptimalControlProblem(arm, 3, 0.1, Q=0, R=1, bounds=[Bound("angle.rz", 0, 0)])
+    with pytest.raises(ValueError, match=r"bound 'angle.rz' limits.*Bound\('angle', …\)"):
+        wide.solve([1, 0])
+
+
+def test_steps_of_days_are_told_to_be_in_seconds():
+    fast = System("fast", Rn(2), lambda t, x, u, p: [x[1], u - 900 * x[0]], inputs=["u"])
+    with pytest.raises(ValueError, match="shorten dt, which is in s.*radau"):
+        OptimalControlProblem(fast, 3, 50, Q=0, R=1, method="rk4")
+    with pytest.raises(ValueError) as told:
+        OptimalControlProblem(fast, 3, 50, Q=0, R=1, method="radau_iia5")
+    assert "take method" not in str(told.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 11, 4000, 4.0, 0.1
 MOST_FAILURES = 2  # solves one after the other that end without a plan
 # Steps in place of one that does not solve its equations: the others are not at fault.
 MORE_OF_MISSED = 8.0
+# Share of the error allowed from which inputs that are held are told to be what needs the nodes.
+MOST_OF = 0.25
 # A grid is made for this share of the error that is allowed.
 AIM = 0.5
 
@@ -46,7 +49,9 @@ def refined(
         )
     ends, progress = Ends(options), Progress(f"refinement to {tolerance:g}")
     given: dict[str, Any] = options
+    began, limit = perf_counter(), options.get("time_limit", np.inf)
     rounds = failures = 0
+    is_late, ended = False, began
     best: Any = None  # the last plan, and its error
     while True:
         found, rounds = finer._solved(x0, **given), rounds + 1
@@ -60,7 +65,9 @@ def refined(
         else:
             missed = _missed(found)
             failures += not missed.any()
-        if is_met or ends.is_asked or _is_last(rounds, failures, off):
+        before, ended = ended, perf_counter()
+        is_late = ended - began + (ended - before) >= limit  # the next round takes longer
+        if is_met or ends.is_asked or is_late or _is_last(rounds, failures, off):
             break
         text = f"round {rounds} of {MOST_ROUNDS} at most, {steps} steps"
         progress.tell(lambda text=text: text)
@@ -74,16 +81,23 @@ def refined(
         elif found.is_success:
             start = {"guess": found.trajectory}
         given = options | start
+        left = limit - (perf_counter() - began)
+        if np.isfinite(limit):
+            given["time_limit"] = max(left, 0.0)
         if start:
             given.pop("starts", None)  # the optimum is chosen
     reached = f"refine={tolerance:g} is not reached with {steps} steps"
+    if is_late:
+        reached += f" in the time limit of {limit:g} s"
     if best is None:
         text = f"{found.message}; {reached}: none of {rounds} solves ends with a plan"
     else:
         last, (found, error) = found, best
-        text = f"{found.message}; {error}" + ("" if is_met else f"; {reached}")
+        text = f"{found.message}; {error}; {f'{steps} steps' if is_met else reached}"
         if last is not found:
             text += f", whose solve ends {last.status}: this is the plan of the round before"
+        if problem.hold == "zero" and error.held_inputs > MOST_OF * tolerance * abs(found.cost):
+            text += '; held inputs ask for most steps, hold="first" needs fewer'
     if is_phased:
         return replace(found, solution=found.solution._with_message(text))
     return found._with_message(text)
