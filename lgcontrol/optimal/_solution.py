@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen._internal import Result
 from ..plotting import plot_run
-from ..plotting._internal import new_figure
+from ..plotting._internal import COLORS, DASHES, INK, SMALL, new_figure, style_axes
 from ..systems import Trajectory
 from ._frozen import refuse_name
 from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation, open_defects
@@ -24,7 +24,7 @@ from ._plan import Plan
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SHOWN = 3  # optima in a figure
+MOST_SHOWN, MOST_ROWS = 5, 10  # optima in a figure, and panels one below the other
 
 Problem: TypeAlias = Any
 """An `OptimalControlProblem`."""
@@ -303,18 +303,43 @@ class LocalOptimum:
 
 
 def plot_optima(optima: tuple[LocalOptimum, ...], options: dict[str, Any]) -> Figure:
-    """The cheapest optima side by side, each with its cost and the number of its starts."""
+    """The first optima over each other, each with its colour, cost and the number of its starts."""
     shown = optima[:MOST_SHOWN]
-    sizes = np.array([one.solution.plot().get_size_inches() for one in shown])
+    motions = [[*getattr(one.solution, "parts", {"": one.solution.trajectory}).values()]
+               for one in shown]  # fmt: skip
+    units = {}
+    for part in (part for parts in motions for part in parts):
+        units |= dict(zip(part.group.coordinate_names, part.group.coordinate_units, strict=True))
+        units |= {entry.name: entry.unit for entry in part.inputs}
+    columns = -(-len(units) // MOST_ROWS)
+    rows = -(-len(units) // columns)
     figure = options.get("figure")
     if figure is None:
-        figure = new_figure(sizes[:, 0].sum(), sizes[:, 1].max())
-    columns = figure.subfigures(1, len(shown), squeeze=False)[0]
-    for one, column in zip(shown, columns, strict=True):
-        part = column.subfigures(2, 1, height_ratios=[1, 12])
+        figure = new_figure(7.0 * columns, 0.8 + 1.3 * rows)
+    panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
+    for ax, (name, unit) in zip(panels, units.items(), strict=False):
+        style_axes(ax, f"{name} / {unit}" if unit else name)
+    panels[len(units) - 1].set_xlabel("t / s", fontsize=SMALL)
+    by_name = dict(zip(units, panels, strict=False))
+    lines = {}
+    for k, (one, parts) in enumerate(zip(shown, motions, strict=True)):
+        style = {"color": COLORS[k], "linestyle": "-" if k % 2 == 0 else DASHES, "linewidth": 1.4}
         starts = "1 start" if one.count == 1 else f"{one.count} starts"
-        part[0].suptitle(f"cost {one.cost:.6g}, {starts}")
-        one.solution.plot(**{**options, "figure": part[1]})
+        for part in parts:
+            for i, name in enumerate(part.group.coordinate_names):
+                (lines[f"cost {one.cost:.6g}, {starts}"],) = by_name[name].plot(
+                    part.t, part.x[:, i], **style
+                )
+            steps = {"drawstyle": "steps-post"} if part.hold == "zero" else {}
+            u = np.vstack([part.u, part.u[-1:]])[: len(part.t)]
+            for i, entry in enumerate(part.inputs):
+                by_name[entry.name].plot(part.t, u[:, i], **style, **steps)
+    for ax in panels[len(units) :]:
+        ax.set_visible(False)
+    rest = len(optima) - len(shown)
+    title = f"{len(shown)} optima" + (f" of {len(optima)}" if rest else "")
+    figure.suptitle(title, fontsize=SMALL + 2, color=INK)
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=2, fontsize=SMALL)
     return figure
 
 

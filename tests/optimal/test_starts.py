@@ -79,10 +79,16 @@ def test_both_valleys_are_found(options):
     assert ends == [-1, 1]
     assert found.x[-1, 0] == pytest.approx(-1, abs=0.1)
     assert {entry.solution.x.shape[1] for entry in found.optima} == {2}
-    if not options:  # a figure has both side by side
-        told = [column.subfigs[0].get_suptitle() for column in found.plot().subfigs]
+    if not options:  # a figure has both over each other
+        figure = found.plot()
+        told = [entry.get_text() for entry in figure.legends[0].get_texts()]
         assert told[0].startswith(f"cost {found.cost:.6g}")
-        assert len(told) == 2
+        assert len(told) == len(found.optima)
+        first = figure.axes[0].lines
+        assert all(
+            np.array_equal(line.get_ydata(), entry.solution.x[:, 0])
+            for line, entry in zip(first, found.optima, strict=True)
+        )
 
 
 def test_ipopt_takes_the_same_starts():

@@ -144,6 +144,8 @@ class KernelResults:
             )  # fmt: skip
             if is_long and last.kkt <= tolerance:
                 message = f"{message}, of the least violation"
+                if violations:
+                    message += ", so the hard bounds are in conflict as far as this search saw"
             if is_lost:
                 causes.append(self._at_start_limits(rows))
                 causes = causes if any(causes) else [OTHER_START]

@@ -157,7 +157,7 @@ class PhasedSolution(Result):
         """States, inputs and what is bounded over time, as `OptimalSolution.plot`.
 
         Lines with names are where phases begin. Phases whose states are on different groups are
-        drawn one below the other, optima of ``starts=`` side by side.
+        drawn one below the other, optima of ``starts=`` over each other.
 
         Parameters
         ----------
