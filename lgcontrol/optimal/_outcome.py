@@ -161,8 +161,8 @@ class TranscriptionError:
         Bounds along the horizon that are violated within a step by more than at its two nodes, each
         at its worst time, in its unit; ``node`` is that where the step begins.
     violations_of_steps : ndarray, shape (N,)
-        Largest violation within each step, as a share of the range of the bounded quantity, or of
-        the radius of an obstacle (with that of the body) if this is less.
+        Largest violation within each step, as a share of the range of the bounded quantity. Of an
+        obstacle it is one of the radius, with that of the body, if this is less.
     cost : float
         Of the plan.
     text : str

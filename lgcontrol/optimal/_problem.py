@@ -725,16 +725,16 @@ class OptimalControlProblem(Frozen):
         refine : float, optional
             Share of the cost, and of the range of the states, by which the plan may miss that of
             the continuous problem, such as 1e-3. And share of the range of a bounded quantity by
-            which its bound may be violated between the nodes, or of the radius of an obstacle if
-            that is less. The problem is solved again with
+            which its bound may be violated between the nodes. Of an obstacle it is one of the
+            radius, if that is less. The problem is solved again with
             ``"gauss"`` quadrature and with nodes where `OptimalSolution.transcription_error` is
             large, until the sum of all steps is below. The solution has the refined `problem`.
         starts : int, optional
             Number of guesses to start from: that of `guess` and random changes of it, the same ones
             in every run. They are solved on all cores, and the cheapest plan is returned. It has
             the others as `OptimalSolution.optima`. `max_iterations` is that of each, `time_limit`
-            that of all. With a callback they follow each other. Plans that are far off or
-            violate bounds far between the nodes, by a tenth of a range, come behind the others.
+            that of all. With a callback they follow each other. Plans that are off by a
+            tenth of a range between the nodes come behind the others.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 

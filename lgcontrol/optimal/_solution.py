@@ -60,8 +60,9 @@ class OptimalSolution(Result):
     plan : Plan
         Warm start of `Solver.step`.
     optima : tuple of LocalOptimum
-        Where solves from several starts ended, the cheapest first, but cheaper ones whose steps are
-        too long last: ``cost``, ``count`` of the starts, ``solution``. Empty without ``starts=``.
+        Where solves from several starts ended, the cheapest first: ``cost``, ``count`` of the
+        starts, ``solution``. Cheaper ones whose steps are too long come last. Empty without
+        ``starts=``.
     """
 
     status: SolveStatus
