@@ -158,8 +158,8 @@ class TranscriptionError:
         and, between their limits, from that of the switching function. No error where the plant
         holds its inputs.
     violations : tuple of Violation
-        Bounds along the horizon that are violated within a step by more than at its two nodes, each
-        at its worst time, in its unit; ``node`` is that where the step begins.
+        Bounds along the horizon that are violated within a step by more than at its two nodes. Each
+        is told at its worst time, in its unit; ``node`` is that where the step begins.
     violations_of_steps : ndarray, shape (N,)
         Largest violation within each step, as a share of the range of the bounded quantity. Of an
         obstacle it is one of the radius, with that of the body, if this is less.

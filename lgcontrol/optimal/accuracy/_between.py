@@ -81,8 +81,7 @@ class Between:
     ) -> tuple[tuple[Violation, ...], np.ndarray]:
         """Bounds that are violated within steps by more than at their nodes, the worst first.
 
-        And the largest violation within each step, as a share of the range of what is bounded, or
-        of the radius of an obstacle if that is less.
+        And the largest violation within each step, as in `TranscriptionError`.
         """
         problem, worst = self.problem, np.zeros(self.problem.horizon)
         if not problem._seen:

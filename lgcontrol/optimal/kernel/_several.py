@@ -104,7 +104,7 @@ def best_of_starts(
 ) -> OptimalSolution:  # fmt: skip
     """See ``starts`` of `OptimalControlProblem.solve`; `solver` is any one.
 
-    Plans of which `coarse` says something come behind those of which it says nothing.
+    If `coarse` complains of a plan, it comes behind the others.
     """
     count, began, ends = check_count("starts", starts), time.perf_counter(), Ends(options)
     limit = options.pop("time_limit", np.inf)
