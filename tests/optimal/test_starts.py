@@ -17,7 +17,7 @@ from lgcontrol.optimal import (
     Sphere,
     keep_out,
 )
-from lgcontrol.optimal.kernel import _several
+from lgcontrol.optimal.kernel import _planner, _several
 from lgcontrol.optimal.kernel._several import _RandomGuesses
 from lgcontrol.systems import Input, System
 
@@ -188,11 +188,14 @@ def test_ways_that_differ_across_a_long_one_are_two_optima_and_a_plan_of_no_cost
     assert [one.count for one in stays.optima] == [4]
 
 
-def test_solvers_of_threads_build_nothing():
-    twin = InteriorPointSolver(slide())._twin()
-    twin.is_prepared = False
+def test_solvers_of_threads_build_nothing(monkeypatch):
+    monkeypatch.setattr(_planner, "iterations_of_a_build", lambda *given: 5.0)
+    solver = InteriorPointSolver(slide())
+    twin = solver._twin()
+    solver.is_prepared = twin.is_prepared = False
+    solver._build = twin._build = None
+    assert solver._iterations_of_a_build() == 5.0
     assert twin._iterations_of_a_build() == np.inf
-    assert InteriorPointSolver(slide())._may_build
 
 
 def test_cheaper_plans_that_jump_a_post_come_behind_those_that_do_not():
