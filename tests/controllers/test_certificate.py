@@ -53,6 +53,23 @@ def test_a_start_that_no_input_of_a_step_brings_back_is_infeasible_in_one_iterat
 
 
 @pytest.mark.compiled
+def test_a_product_of_controls_may_bring_a_start_back_from_the_corner_across():
+    """From (0, 0) each control alone makes v grow; both, at (1, 1), bring it back in one step."""
+    inputs = [Input("a", "", 0, 1), Input("b", "", 0, 1)]
+    cart = System(
+        "cart", Rn(1, ("v",)), lambda t, x, u, p: u[0] + u[1] - 5 * u[0] * u[1], inputs=inputs
+    )
+    bounds, real_time = [Bound("v", -1, 1)], RealTime(most_iterations=1)
+    mpc = MPC(cart, 10, 0.1, Q=1.0, R=0.01, reference=[0.0], bounds=bounds, real_time=real_time)
+    for start, is_beyond in (1.05, False), (1.5, True):
+        mpc.reset()
+        mpc(0.0, [0.5])
+        mpc(0.1, [start])
+        assert (start - 0.1 * 3 > 1) == is_beyond
+        assert ("no input of the first step" in mpc.info.message) == is_beyond
+
+
+@pytest.mark.compiled
 def test_a_diverged_plan_leaves_the_input_of_least_excess():
     """At x = 10 a step of RK4 leads to 1e26, the motion to 2.2."""
     mpc = _cubic()

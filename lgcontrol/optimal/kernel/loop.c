@@ -212,13 +212,13 @@ static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, con
 }
 
 /* Whether the start exceeds a hard row so much that the second node does, too, whatever controls do.
- * Then there is no plan, and controls of least excess of this row are in `u`. If the step of the plan
- * does not follow its motion, shorter ones say so, and that the step exceeds some row there is
- * enough. */
+ * Then there is no plan, and controls of least excess of this row are in `u`. The corner across has to
+ * say so as well, as a product of controls rises from either. If the step of the plan does not follow
+ * its motion, shorter ones say so, and that the step exceeds some row there is enough. */
 static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double *u)
 {
   lg_state own, *s = &own;
-  double x[m->nq], rows[m->nr + 1], cost, found[2 * m->nu];
+  double x[m->nq], rows[m->nr + 1], cost, found[2 * m->nu], across[2 * m->nu];
   if (q->horizon < 2 || m->nf > 0 || m->ns == 0) return 0;
   open_task(m, q, s);
   copy(found, q->u_ref, 2 * m->nu);
@@ -234,8 +234,18 @@ static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double
     double by_step = -INFINITY;
     if (m->active[m->ns + m->ne + j] == 0 || is_soft(m, q, j)) continue;
     if (!(m->sign[j] * (rows[m->row[j]] - q->limit[j]) > o->acceptable)) continue;
+    if (is_over(q)) return 0;
     copy(u, found, 2 * m->nu);
-    if (!(least_excess(m, q, s, o, j, parts, u) > o->acceptable)) continue;
+    const double least = least_excess(m, q, s, o, j, parts, u);
+    if (!(least > o->acceptable)) continue;
+    copy(across, u, 2 * m->nu);
+    for (int64_t i = 0; i < 2 * m->nv; i++) {
+      double *const v = across + i / m->nv * m->nu + m->controls[i % m->nv];
+      *v = *v > q->lower[i % m->nv] ? q->lower[i % m->nv] : q->upper[i % m->nv];
+    }
+    const double other = least_excess(m, q, s, o, j, parts, across);
+    if (!(other > o->acceptable)) continue;
+    if (other < least) copy(u, across, 2 * m->nu);
     for (int64_t l = 0; l < m->ns; l++)
       if (m->active[m->ns + m->ne + l] != 0 && !is_soft(m, q, l))
         by_step = larger(by_step, excess_behind(m, q, s, l, 1, u));
