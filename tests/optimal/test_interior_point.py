@@ -12,7 +12,7 @@ import pytest
 
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import MPC
-from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
+from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
@@ -891,11 +891,16 @@ def test_rounding_of_a_state_hides_no_other_one(makes):
 
 @pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
 def test_a_motion_by_rounding_is_no_size(makes):
-    """A cart that drives straight moves across by the sine of half a turn, 1.2e-16."""
-    cart = System(
-        "cart", Rn(2), lambda t, x, u, p: [u * ca.cos(ca.pi), u * ca.sin(ca.pi)],
-        inputs=[Input("speed", "m/s", -1, 1)],
+    """Steps of a car at rest move it across by 1e-16 m of rounding."""
+    car = System(
+        "car", Product(pose=SE2, speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(u[0]) / 2500, u[1]),
+        inputs=[Input("steer", "rad", -0.6, 0.6), Input("push", "m/s²", -2000, 2000)],
     )  # fmt: skip
-    problem = OptimalControlProblem(cart, 5, 0.1, Q=[1, 1], R=0.1, reference=[0.0, 0.0])
-    plan = makes(problem).solve([4.0, 0.0], max_iterations=0).plan
-    assert plan["scales"][0].tolist() == pytest.approx([4, 2, 1])  # the mean of the other two
+    ends = {"pose.x": 8000.0, "pose.y": 0.0, "speed": 0.0}
+    stop = [Bound(name, end, end, at="terminal") for name, end in ends.items()]
+    problem = OptimalControlProblem(car, 20, 0.1, Q=0, R=[0.1, 1e-8], bounds=stop)
+    plan = makes(problem).solve([0, 0, 1, 0, 0], max_iterations=0).plan
+    along, across, heading, speed, *inputs = plan["scales"][0][-6:]
+    mean = np.exp(np.mean(np.log([along, heading, *inputs])))
+    assert along == 8000 and across == pytest.approx(mean) and speed == pytest.approx(mean)
