@@ -235,9 +235,12 @@ def sentence(
     }[status]
 
 
-def open_defects(defect: float) -> str:
-    """What a plan with open defects is, for messages; empty for one without."""
-    if not defect > ACCEPTABLE_RESIDUAL:
+def open_defects(status: SolveStatus, defect: float) -> str:
+    """What a plan with open defects is, for messages; empty for one without.
+
+    A success has none, however large its numbers are: its residual weighs them by their sizes.
+    """
+    if status.is_success or not defect > ACCEPTABLE_RESIDUAL:
         return ""
     return f"the plan is not dynamically feasible: defects up to {defect:.2g} remain"
 

@@ -360,7 +360,7 @@ def drawn(found: Any, name: str, inputs: Collection[Any], **own: Any) -> Any:
     """
     told = found.message.partition("; ")[0].partition(": ")[0]
     if found.violations:
-        told = open_defects(found.defect).partition(": ")[2] or found.violations[0]
+        told = open_defects(found.status, found.defect).partition(": ")[2] or found.violations[0]
     return SimpleNamespace(
         name=name, input_names=tuple(entry.name for entry in inputs),
         input_units=tuple(entry.unit for entry in inputs),

@@ -904,3 +904,20 @@ def test_a_motion_by_rounding_is_no_size(makes):
     along, across, heading, speed, *inputs = plan["scales"][0][-6:]
     mean = np.exp(np.mean(np.log([along, heading, *inputs])))
     assert along == 8000 and across == pytest.approx(mean) and speed == pytest.approx(mean)
+
+
+def test_a_success_in_large_units_is_not_said_to_have_defects():
+    """The distance to a planet, in m: defects of decimetres are a part in 10¹²."""
+    thrust = Input("thrust", "m/s²", -1.0, 1.0)
+    ship = System(
+        "ship",
+        Rn(2, ("x", "v")),
+        lambda t, x, u, p: [x[1], u[0] * ca.cos(1e-11 * x[0])],
+        inputs=[thrust],
+    )
+    stop = [Bound("x", 0, 0, at="terminal"), Bound("v", 0, 0, at="terminal")]
+    problem = OptimalControlProblem(ship, 20, 5e4, Q=0, R=1.0, bounds=stop)
+    found = problem.solve([1e11, 0.0], tolerance=1e-4)
+    assert found.is_success
+    assert found.defect > 1e-4
+    assert "dynamically" not in found.message

@@ -150,7 +150,7 @@ class KernelResults:
                 causes.append(self._at_start_limits(rows))
                 causes = causes if any(causes) else [OTHER_START]
             told = "" if status is SolveStatus.INFEASIBLE else start  # which tells it already
-            parts = [message, told, *causes, open_defects(gap), *map(str, violations)]
+            parts = [message, told, *causes, open_defects(status, gap), *map(str, violations)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
                 parts.append(self._at_limits(nodes, setting, rows))
                 parts += [] if start else [self._in_conflict(found, violations)]

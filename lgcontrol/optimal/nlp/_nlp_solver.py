@@ -478,7 +478,7 @@ class NLPSolver:
         text = rows.not_finite(values.rows) or sentence(
             status, last, tolerance, infeasible=start, set_up=set_up
         )
-        told = [f"{self.plugin}: {text}", open_defects(last.defect), *map(str, violations)]
+        told = [f"{self.plugin}: {text}", open_defects(status, last.defect), *map(str, violations)]
         told[1:1] = [] if status is SolveStatus.INFEASIBLE else [start]
         message = "; ".join(filter(None, told))
         solution = solution_at(
