@@ -384,6 +384,11 @@ def test_durations_of_phases_have_derivatives():
     at_rest = problem.solve([0.1, 0.0]).sensitivities()
     assert at_rest.by("x0").durations["phase0"][0] == pytest.approx(-1 / np.sqrt(0.9), rel=1e-3)
     assert at_rest.by("gain").durations["phase0"] == pytest.approx(-np.sqrt(0.9), rel=1e-3)
+    fast = (
+        at_rest._changes
+    )  # without a kernel: two ends and the time alone, as all controls are held
+    at_rest._changes = ChangeSolver(fast.model, fast.settings, None)
+    assert at_rest.by("gain").durations["phase0"] == pytest.approx(-np.sqrt(0.9), rel=1e-3)
 
 
 def test_what_is_not_differentiable_is_said():

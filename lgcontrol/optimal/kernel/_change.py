@@ -266,12 +266,14 @@ class ChangeSolver:
             return np.concatenate([part.ravel() for part in parts]), cost
 
         unknown = np.flatnonzero(w)  # and the equations; others have given values
+        matrix = self._matrix(lambda way: conditions(way, None)[0], unknown)
         try:
-            solve = scipy.sparse.linalg.splu(
-                self._matrix(lambda way: conditions(way, None)[0], unknown)
-            ).solve
-        except RuntimeError:  # it is singular
-            return np.zeros(len(changes)), np.inf, 0, False
+            solve = scipy.sparse.linalg.splu(matrix).solve
+        except RuntimeError:  # singular, as where active limits repeat each other
+
+            def solve(right: np.ndarray) -> np.ndarray:
+                return np.linalg.lstsq(matrix.toarray(), right, rcond=None)[0]
+
         costs, worst = np.zeros(len(changes)), 0.0
         for d, (y, rest) in enumerate(zip(changes, left, strict=True)):
             way, wanted = None if is_adjoint else data[d], rest.copy()
