@@ -847,7 +847,7 @@ def test_the_unit_of_a_cost_does_not_change_its_optimum(makes):
 
 
 @pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
-@pytest.mark.parametrize("moving", [1, 2])
+@pytest.mark.parametrize("moving", [1, 3, 4])
 def test_few_sizes_are_no_measure_for_the_states_without_one(makes, moving):
     """Of eight carts few move; the others, of forces up to 1000 N, would be 100 m off."""
     system = System(
@@ -858,7 +858,7 @@ def test_few_sizes_are_no_measure_for_the_states_without_one(makes, moving):
     solver = makes(problem)
     found = solver.solve([0.04] * moving + [0.0] * (8 - moving))
     of_plans, of_loops = found.plan["scales"]
-    assert (of_plans == of_loops).all() == (moving == 1)
+    assert (of_plans == of_loops).all() == (moving < 4)
     if moving == 1:  # the barrier begins at what the small cost is worth: at 1 eight iterates
         assert len(found.iterations) == 5
 

@@ -285,7 +285,7 @@ class BarrierProblem:
 
         States: how far they are from the reference, from what equalities ask for, and what controls
         change. Controls without limits: what changes states by their sizes, of plans the largest
-        that one asks for. Whether a quarter of the states have one; others take the mean.
+        that one asks for. Whether two fifths of the states have one; others take the mean.
         """
         o, ex, n, N, model = self.o, self.ex, self.n, self.N, self.model
         away = [model.error(x, r) for x, r in zip(it.x, self.setting.x_ref, strict=True)]
@@ -332,7 +332,7 @@ class BarrierProblem:
         mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0
         sizes = self._known_sizes(sizes, mean)
         self.size = self._counted(sizes) if of == OF_STEPS else sizes
-        return bool(4 * np.count_nonzero((size > 0) & np.isfinite(size)) >= n)
+        return bool(5 * np.count_nonzero((size > 0) & np.isfinite(size)) >= 2 * n)
 
     def _set_metric(self) -> None:
         """Reciprocals of the sizes, and their squares."""

@@ -98,8 +98,8 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
 /* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
  * how far they are from the reference, from what equalities ask for, and what controls change.
  * Controls without limits: what changes states by their sizes, of plans the largest that one asks for.
- * Whether a quarter of the states have one; the others take the mean of all sizes. With half for a quarter
- * the hopper of test_phases.py is lost, without it Solo12 of the benchmarks. */
+ * Whether two fifths of the states have one; the others take the mean of all sizes. With half
+ * the hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts. */
 static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
@@ -178,7 +178,7 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     size[i] = known_size(size[i], mean);
     if (of == LG_OF_STEPS) size[i] = counted(o, size[i]);
   }
-  return 4 * known >= nx;
+  return 5 * known >= 2 * nx;
 }
 
 /* Reciprocals of the sizes. */
