@@ -75,8 +75,8 @@ def test_starts_are_the_same_in_every_run_and_more_of_them_begin_alike():
 @pytest.mark.parametrize("options", [{}, {"hold": "first"}, {"blocks": [2, 3, 5, 5, 5, 5, 5]}])
 def test_both_valleys_are_found(options):
     found = slide(**options).solve([0.3, 0.0], starts=12)
-    ends = sorted(round(entry.solution.x[-1, 0]) for entry in found.optima)
-    assert ends == [-1, 1]
+    ends = {round(entry.solution.x[-1, 0]) for entry in found.optima}
+    assert ends == {-1, 1}  # with long blocks a third optimum visits one before the other
     assert found.x[-1, 0] == pytest.approx(-1, abs=0.1)
     assert {entry.solution.x.shape[1] for entry in found.optima} == {2}
     if not options:  # a figure has both over each other
