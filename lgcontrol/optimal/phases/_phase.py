@@ -187,12 +187,13 @@ class Phase:
 
     @property
     def is_free(self) -> bool:
-        """Whether the duration is to be found."""
-        return bool(np.ndim(self.duration))
+        """Whether the duration is to be found: two limits that differ."""
+        low, high = self.limits
+        return low < high
 
     @property
     def limits(self) -> tuple[float, float]:
         """Least and greatest duration, s."""
-        pair = self.duration if self.is_free else (self.duration, self.duration)
+        pair = self.duration if np.ndim(self.duration) else (self.duration, self.duration)
         low, high = check_shape("duration", pair, (2,), finite=False)
         return float(low), float(high)

@@ -153,7 +153,7 @@ class PhasedProblem:
         """Phases with their steps, systems and durations."""
         told = ", ".join(
             f"{phase.name}: {phase.steps} steps of {phase.system.name} in "
-            f"{'{:g} to {:g}'.format(*phase.limits) if phase.is_free else f'{phase.duration:g}'} s"
+            f"{'{:g} to {:g}'.format(*phase.limits) if phase.is_free else f'{phase.limits[0]:g}'} s"
             for phase in self.phases
         )
         return f"PhasedProblem({told}, time_weight={self._statement['time_weight']})"
@@ -351,11 +351,12 @@ class PhasedProblem:
         began, limit = perf_counter(), options.pop("time_limit", None)
         starts = [self._longer(share) for share in LONGER]
         for least in starts:
+            begin = guess
             phases = [
                 replace(phase, duration=(time, phase.limits[1])) if phase.is_free else phase
                 for phase, time in zip(self.phases, least, strict=True)
             ]
-            made: Any = guess
+            made = found
             for of in (self.with_phases(phases), self):
                 if limit is not None:
                     options["time_limit"] = limit - (perf_counter() - began)
@@ -363,7 +364,7 @@ class PhasedProblem:
                         return found
                 made = of.problem._solved(
                     of._flat.start(start, least),
-                    guess=guess_of_phases(of._flat, made, least),
+                    guess=guess_of_phases(of._flat, begin, least),
                     is_last=False,
                     solver=solver,
                     **options,
@@ -373,6 +374,7 @@ class PhasedProblem:
                 if not made.is_success:
                     agree = agree and made.status == SolveStatus.INFEASIBLE
                     break
+                begin = of._told(made, start, options)
                 exists = f"; there is one with durations of at least {sum(least):.4g} s in all"
             else:
                 return made._with_message(
