@@ -203,6 +203,18 @@ def test_a_duration_keeps_its_limits_along_the_way():
 
 
 @pytest.mark.compiled
+def test_a_duration_between_equal_limits_is_fixed():
+    """As the one number: no free time with an equality, which a search may leave."""
+    plans = [
+        PhasedProblem(Phase(cart(-1, 1), 4, duration, R=1.0, bounds=STOP)).solve([0, 0])
+        for duration in (3.0, (3.0, 3.0))
+    ]
+    assert plans[1].durations["phase0"] == 3.0 and plans[1].is_success
+    np.testing.assert_array_equal(plans[0].solution.x, plans[1].solution.x)
+    with pytest.raises(ValueError, match="duration_prior is of a duration that is found"):
+        Phase(cart(-1, 1), 4, (3.0, 3.0), duration_prior=(2.0, 1.0))
+
+
 def test_c_and_numpy_keep_limits_of_the_start_alike():
     problem, x0 = parked()
     start = problem._flat.state(np.array(x0), [50**0.5])
