@@ -151,6 +151,7 @@ def trim(
             system, wishes, blocks, conditions or {}, symmetry=symmetry, limited=quantities
         )
         m, count = len(u), 0 if quantities is None else len(quantities.names)
+        units = np.array([*(entry.unit for entry in system.inputs), *range(count)], dtype=object)
         columns = np.concatenate([free, m + np.arange(count)])
         box, full = bounds, starts
         if quantities is not None:
@@ -168,7 +169,7 @@ def trim(
 
         project = system.project if system.errors is not None else None
         onto = None if project is None else lambda x: np.asarray(project(x, p)).ravel()
-        scale, tried = _scales(*box, full[0][1][columns]), []
+        scale, tried = _scales(*box, columns, units[columns], full, evaluate), []
         rows = row_scales(evaluate, full, scale)
         problem = TrimDescent(
             system.state, evaluate, full[0], columns, box, limits, scale, rows, hold
@@ -241,10 +242,31 @@ def _bounds(
     return lower[free], upper[free]
 
 
-def _scales(lower: np.ndarray, upper: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Half the range of each input; else its size, at least one."""
+def _scales(
+    lower: np.ndarray,
+    upper: np.ndarray,
+    columns: np.ndarray,
+    units: np.ndarray,
+    starts: Sequence[tuple[np.ndarray, np.ndarray]],
+    evaluate: Evaluate,
+) -> np.ndarray:
+    """Half the range of each input; else its size, at least one that moves as the states do.
+
+    That change has an effect of one on equations, each next to the length of its gradient by the
+    states. Inputs of one unit share the largest: which of them holds a state is asked in that unit.
+    """
+    jacobians, count = np.abs([evaluate(x, u)[1] for x, u in starts]), len(columns)
+    by_x, by_u = np.split(jacobians, [jacobians.shape[2] - count], axis=2)
+    lengths = np.linalg.norm(by_x, axis=2)
+    lengths = np.where(np.isfinite(lengths), lengths, 0.0).max(axis=0)
+    effects = np.where(np.isfinite(by_u), by_u, 0.0).max(axis=0)
+    has = lengths > 0
+    effect = np.linalg.norm(effects[has] / lengths[has, None], axis=0)
+    least = np.divide(1.0, effect, out=np.zeros(count), where=effect > 0)
+    shared = np.array([least[units == unit].max() for unit in units])
     half = (upper - lower) / 2
-    return np.where(np.isfinite(half) & (half > 0), half, np.maximum(np.abs(u), 1.0))
+    one = np.maximum(np.abs(starts[0][1][columns]), np.where(shared > 0, shared, 1.0))
+    return np.where(np.isfinite(half) & (half > 0), half, one)
 
 
 def _starts(

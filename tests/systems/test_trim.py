@@ -153,6 +153,18 @@ def test_a_state_that_an_input_holds_is_returned_bit_by_bit():
     np.testing.assert_allclose(point.u, (5 + np.sin(0.3)) / 5 * np.array([1, 2]), rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3, 1e6])
+def test_a_lever_stays_where_it_is_in_any_unit_of_its_moment(unit):
+    """In mN m the moment seemed far, and the lever went to its rest at 0 rad."""
+    lever = System(
+        "lever", Rn(2, ("angle", "rate")),
+        lambda t, x, u, p: [x[1], u / unit - 5 * ca.sin(x[0]) - x[1]], inputs=["moment"],
+    )  # fmt: skip
+    point = lever.trim([0.3, 0.1])
+    assert point.x == pytest.approx([0.3, 0.0], abs=1e-6)
+    assert point.u / unit == pytest.approx([5 * np.sin(0.3)], rel=1e-5)
+
+
 def test_else_the_nearest_state_is_found_with_inputs_at_their_bounds():
     """Three times 1.6 N carry 4.8 N: sin x = -0.2, on the side of the guess."""
     for guess in (0.3, 2.9):
