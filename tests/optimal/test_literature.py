@@ -8,7 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgcontrol.optimal import InteriorPointSolver, PhasedProblem
+from lgcontrol.optimal import (
+    InteriorPointSolver,
+    OptimalControlProblem,
+    PhasedProblem,
+    SolveStatus,
+)
 from tests.optimal.literature import TASKS, in_units
 
 from .test_interior_point import in_numpy
@@ -123,13 +128,19 @@ def test_a_way_that_no_duration_allows_says_which_were_tried():
     assert "longer durations" not in short.solve(x0, durations=[1.0]).message
 
 
-def test_a_plan_of_longer_durations_undoes_a_verdict():
-    """With a meter and a second of 1024 the first search ends at a least violation."""
-    state = in_units(TASKS["oscillator_comes_to_rest"].state(), 1024.0)
-    assert state is not None
-    found = state.problem.solve(state.x0, max_iterations=120)
+def test_a_plan_of_longer_durations_undoes_a_verdict(monkeypatch):
+    """Searches of the problem itself are made to end infeasible, those of longer limits are not."""
+    problem, x0 = TASKS["oscillator_comes_to_rest"].state()
+    solved = OptimalControlProblem._solved
+
+    def lost(self, start, **options):
+        found = solved(self, start, **options)
+        return replace(found, status=SolveStatus.INFEASIBLE) if self is problem.problem else found
+
+    monkeypatch.setattr(OptimalControlProblem, "_solved", lost)
+    found = problem.solve(x0)
     assert found.status == "stalled"
     told = found.message.partition("; there is one with durations of at least ")[2]
-    (phase,) = state.problem.phases
+    (phase,) = problem.phases
     longer = replace(phase, duration=(float(told.split()[0]), phase.limits[1]))
-    assert state.problem.with_phases([longer]).solve(state.x0).is_success
+    assert problem.with_phases([longer]).solve(x0).is_success
