@@ -19,8 +19,6 @@ import numpy as np
 
 matplotlib.use("Agg")
 
-from matplotlib.figure import Figure
-
 from lgcontrol.plotting import plot_path
 
 FOLDER = Path(__file__).with_name("gallery")
@@ -39,10 +37,9 @@ def drawn(name: str, load: Any) -> dict[str, object]:
     """Run a design, draw its path, and return its task and how it was judged."""
     design = load()
     task = design(seed=0)
-    run = task.run()
-    figure = Figure(figsize=(5.0, 3.6))
+    run = replace(task.run(), name=name)
     try:
-        plot_path(run, figure=figure)
+        figure = plot_path(run)
     except ValueError:  # nothing moves in space: an angle, a speed
         figure = run.plot(criteria=task.criteria)
     figure.savefig(FOLDER / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})
@@ -69,7 +66,7 @@ def store_scene(name: str, run: Any) -> None:
     path = FOLDER / f"{name}.npz"
     path.unlink(missing_ok=True)
     try:
-        scene = replace(run, name=name).scene(frames=FRAMES)
+        scene = run.scene(frames=FRAMES)
     except ValueError:  # nothing moves in space
         return
     description, arrays = scene.to_plain()

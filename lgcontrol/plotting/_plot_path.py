@@ -78,6 +78,9 @@ if TYPE_CHECKING:
 MOST_HIGH = 7.5  # inches, of a figure
 FLATTEST = 0.22  # share of the longest side that each side of a box in space has at least
 MOST_TICKS = 6  # of the longest side of such a box
+# Padding of a label in points: that by the ratio of the sides, less the second one. In a cube it is
+# 4, as by default.
+LABEL_GAP, TICK_GAP = 9.0, 5.0
 SPHERE_BODY = 0.7  # size of a body within the unit sphere
 WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the first
 
@@ -521,7 +524,11 @@ def set_box(ax: Any, points: np.ndarray, margin: float) -> tuple[float, ...]:
     for name, center, reach in zip("xyz", middle, half, strict=True):
         getattr(ax, f"set_{name}lim")(center - reach, center + reach)
         count = max(2, round(MOST_TICKS * float(reach / half.max())))
-        getattr(ax, f"{name}axis").get_major_locator().set_params(nbins=count)
+        axis = getattr(ax, f"{name}axis")
+        axis.get_major_locator().set_params(nbins=count)
+        # Matplotlib moves a label away from its axis by a share of the other two sides.
+        others = half[["xyz".index(one) for one in "xyz" if one != name]]
+        axis.labelpad = LABEL_GAP * float(half.max() / others.max()) - TICK_GAP
     ax.set_box_aspect(tuple(half), zoom=0.9)  # the layout does not know of labels in space
     return tuple(half)
 

@@ -301,6 +301,21 @@ def test_a_picture_in_space_fills_its_figure():
     assert rows[-1] > 0.93 * height and columns[0] < 0.07 * width and columns[-1] > 0.93 * width
 
 
+@pytest.mark.parametrize("along", [0, 1, 2])
+def test_labels_of_a_long_box_do_not_cover_the_numbers_beside_them(along):
+    path = np.tile(SE3.identity, (30, 1))
+    path[:, :3] = np.linspace(0.0, 1.0, 30)[:, np.newaxis]
+    path[:, along] = np.linspace(-16.0, 16.0, 30)  # a number is in the middle
+    figure = plot_path(Trajectory(SE3, np.arange(30.0), path))
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    axis = (ax.xaxis, ax.yaxis, ax.zaxis)[along]
+    label = axis.label.get_window_extent()
+    numbers = [tick.label1 for tick in axis.get_major_ticks() if tick.label1.get_text()]
+    assert len(numbers) > 3
+    assert not any(label.overlaps(one.get_window_extent()) for one in numbers)
+
+
 def test_the_hull_goes_along_with_the_frames():
     run = drive()
     ends = np.array([[-0.4, 0.0], [0.8, 0.0]])
