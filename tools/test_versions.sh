@@ -18,7 +18,8 @@ tests/plotting/test_plot_run.py tests/io/test_urdf_reader.py tests/project/test_
 
 interpreter() {
     given=$(eval "echo \${PYTHON$(echo "$1" | tr . _):-}")
-    for candidate in $given "python$1"; do
+    # Those of pyenv stand in folders of their own: its python3.12 on PATH fails unless it is chosen.
+    for candidate in $given "python$1" "${PYENV_ROOT:-${HOME:-}/.pyenv}/versions/$1".*/bin/python; do
         "$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 && { echo "$candidate"; return; }
     done
     command -v uv >/dev/null && uv python find "$1" 2>/dev/null
