@@ -45,7 +45,9 @@ def distributions(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source]
     build = subprocess.run(command, capture_output=True, text=True)
-    assert build.returncode == 0, build.stdout + build.stderr
+    said = build.stdout + build.stderr
+    assert build.returncode == 0, said
+    assert "would be ignored" not in said, "a folder with files for users is no package: list it"
     return folder
 
 
