@@ -1,11 +1,12 @@
-"""Beside: a build that goes on while the program does, and ends with it."""
+"""Builds that go on while the program does, or beside a block, and end with it."""
 
 from __future__ import annotations
 
 import atexit
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
@@ -68,3 +69,46 @@ class Beside(Generic[Made]):
     def _end(self) -> None:
         self._stop.now()
         self._thread.join(CLEANING)
+
+
+@contextmanager
+def meanwhile(*work: Callable[[], object]) -> Iterator[None]:
+    """Do work in threads of its own while a block runs; the block ends with the last of them.
+
+    If the block or a thread fails, compilers of the others are stopped.
+
+    Examples
+    --------
+    >>> found = []
+    >>> with meanwhile(lambda: found.append("beside")):
+    ...     pass
+    >>> found
+    ['beside']
+    """
+    stop, failed = Stop.of_this_thread(), list[BaseException]()
+
+    def run(make: Callable[[], object]) -> None:
+        try:
+            make()
+        except BaseException as error:
+            failed.append(error)
+            stop.now()
+
+    threads = list[threading.Thread]()
+    try:
+        with stop.inside():
+            for make in work:
+                context = copy_context()
+                thread = threading.Thread(target=context.run, args=(run, make), daemon=True)
+                thread.start()
+                threads.append(thread)
+            yield
+        for thread in threads:
+            thread.join()
+    except BaseException as error:
+        stop.now()
+        if failed and isinstance(error, KeyboardInterrupt):
+            raise failed[0] from error
+        raise
+    if failed:
+        raise failed[0]

@@ -89,7 +89,7 @@ class Compiler:
 
         Threads of a pool would keep a program that ends waiting for them.
         """
-        stop, failed = Stop(_stop_here.get()), list[BaseException]()
+        stop, failed = Stop.of_this_thread(), list[BaseException]()
         objects, threads = list[Path](), list[threading.Thread]()
 
         def work(source: Path, to: Path) -> None:
@@ -249,6 +249,11 @@ class Stop:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._is_set = False
+
+    @staticmethod
+    def of_this_thread() -> Stop:
+        """One that is stopped with what this thread runs."""
+        return Stop(_stop_here.get())
 
     @contextmanager
     def inside(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """What rooms above need of `lgcontrol.codegen` beyond what users type."""
 
 from ._beside import Beside as Beside
+from ._beside import meanwhile as meanwhile
 from ._cache import CacheInfo as CacheInfo
 from ._cache import CacheRemoval as CacheRemoval
 from ._cache import UnsafeFolder as UnsafeFolder

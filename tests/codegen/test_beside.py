@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from lgcontrol.codegen._internal import Beside
+from lgcontrol.codegen._compiler import _run
+from lgcontrol.codegen._internal import Beside, meanwhile
 
 # Compilers that never end.
 ENDLESS = """
@@ -43,3 +45,39 @@ def test_no_build_outlives_the_program():
     assert time.perf_counter() - began < 60
     left = subprocess.run(["pgrep", "-f", "sleep 599.25"], capture_output=True, check=False)
     assert not left.stdout
+
+
+def sleeps() -> None:
+    _run(["sleep", "599.5"], 600.0)
+
+
+def test_work_of_a_block_goes_on_beside_it_and_ends_with_it():
+    asked, answered, found = threading.Event(), threading.Event(), []
+
+    def work():
+        asked.set()
+        found.append(answered.wait(30))
+
+    with meanwhile(work):
+        assert asked.wait(30)
+        answered.set()
+    assert found == [True]
+
+
+def test_work_beside_a_block_that_fails_stops_the_rest():
+    with pytest.raises(ZeroDivisionError), meanwhile(sleeps, lambda: 1 / 0):
+        pass
+
+
+def test_a_block_that_fails_stops_the_work_beside_it():
+    ended = threading.Event()
+
+    def work():
+        try:
+            sleeps()
+        finally:
+            ended.set()
+
+    with pytest.raises(IndexError), meanwhile(work):
+        [][0]
+    assert ended.wait(30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple
 from functools import cache, partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from ...codegen._internal import (
     interpreting_seconds,
     joined_source,
     key_of,
+    meanwhile,
     notice,
     unit_source,
 )
@@ -132,7 +134,7 @@ def sweep_source(width: int, n: int, m: int) -> str:
     return _head(width) + sweep_text(str(n), str(m), "exact", "LG_EXPORT") + _STATE_BYTES
 
 
-_SWEEPS: dict[tuple[Compiler, int, int], tuple[Any, Any]] = {}
+_SWEEPS: dict[tuple[Compiler, int, int], Any] = {}
 
 
 def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
@@ -140,21 +142,44 @@ def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
 
     Built once a machine, in half a second; those of any size take 1.1 to 1.3 of the time.
     """
-    compiler, kernel = _compiler(), load_kernel()
-    if compiler is None or kernel is None:
+    kernel = load_kernel()
+    library = None if kernel is None else _library_of_sweeps(n, m)
+    if kernel is None or library is None:
+        return None
+    wrong = _wrong_state(library, kernel)
+    if wrong is not None:
+        notice(_name_of_sweeps(n, m), f"the {_name_of_sweeps(n, m)} are not used: this {wrong}")
+        return None
+    return library["lg_factor_exact"], library["lg_back_exact"]
+
+
+def _library_of_sweeps(n: int, m: int) -> Any:
+    compiler, prebuilt = _compiler(), prebuilt_kernel()
+    if compiler is None:
         return None
     key = compiler, n, m
     if key not in _SWEEPS:
-        name, source = f"sweeps of {n} states and {m} controls", sweep_source(kernel.width, n, m)
-
-        def check(library: Any) -> str | None:
-            return _wrong_state(library, kernel)
-
-        library = _built(name, compiler, [source], lambda path: ctypes.CDLL(str(path)), check)
-        if library is None:
+        width = compiler.width if prebuilt is None else prebuilt.width
+        found = _built(
+            _name_of_sweeps(n, m), compiler, [sweep_source(width, n, m)],
+            lambda path: ctypes.CDLL(str(path)), lambda _: None,
+        )  # fmt: skip
+        if found is None:
             return None
-        _SWEEPS[key] = library["lg_factor_exact"], library["lg_back_exact"]
+        _SWEEPS[key] = found
     return _SWEEPS[key]
+
+
+def _name_of_sweeps(n: int, m: int) -> str:
+    return f"sweeps of {n} states and {m} controls"
+
+
+@contextmanager
+def loading_kernel(n: int, m: int) -> Iterator[None]:
+    """Build the kernel, and sweeps for so many error coordinates and controls, beside a block."""
+    work = [] if _compiler() is None else [load_kernel, partial(_library_of_sweeps, n, m)]
+    with meanwhile(*work):
+        yield
 
 
 def _state_bytes(library: Any) -> int:
@@ -167,7 +192,7 @@ def _wrong_state(library: Any, kernel: KernelEntries) -> str | None:
     """How the state of a solve differs between sweeps and the kernel."""
     found = _state_bytes(library)
     if found != kernel.state_bytes:
-        return f"has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
+        return f"library has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
     return None
 
 

@@ -42,6 +42,7 @@ from ._library import (
     iterations_of_a_build,
     load_kernel,
     load_stages,
+    loading_kernel,
 )
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._memory import KernelMemory
@@ -202,6 +203,8 @@ class InteriorPointSolver:
     def memory(self) -> KernelMemory:
         """What the kernel works on."""
         if self._memory is None:
+            with loading_kernel(self.model.n, self.model.m):
+                pass
             if load_kernel() is None:
                 self._memory = NumpyMemory(self.model, self.settings, MOST)
                 return self._memory
@@ -244,7 +247,8 @@ class InteriorPointSolver:
         if not wait:
             self._take_built()
             return self
-        found = load_stages(self.model) if self._build is None else self._build.wait().made
+        with loading_kernel(self.model.n, self.model.m):
+            found = load_stages(self.model) if self._build is None else self._build.wait().made
         self._build = None
         self._take_stages(found)
         return self
