@@ -14,6 +14,8 @@ import pytest
 
 from lgcontrol.codegen import ModelFunction, _frame, _interrupt, chain, compile, set_compile_policy
 from lgcontrol.codegen._internal import interruptible
+from lgcontrol.mechanics import Multibody, SpatialInertia
+from lgcontrol.mechanics.multibody.compiled import _functions
 
 from ._interrupted import OPERATIONS, QUICK, moments
 
@@ -140,6 +142,27 @@ def test_an_interrupt_that_was_swallowed_comes_again(then):
     with pytest.raises(KeyboardInterrupt):
         run()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def pressed_in(function):
+    """A function that swallows a Ctrl-C first, as CasADi does while it looks for types."""
+
+    def run(*values, **options):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return function(*values, **options)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "call", [lambda tree: tree.mass_matrix, lambda tree: tree.placement("arm")]
+)
+def test_an_interrupt_that_the_trace_of_a_tree_swallows_comes_again(call, monkeypatch):
+    tree = Multibody().add_body("arm", SpatialInertia.point_mass(1.0, [0, 0, 1]), "revolute")
+    monkeypatch.setattr(_functions, "compiled", pressed_in(_functions.compiled))
+    with pytest.raises(KeyboardInterrupt):
+        call(tree)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import ModelFunction, Value
-from ....codegen._internal import Shape, check_known
+from ....codegen._internal import Shape, check_known, interruptible
 from ...representations._forms import check_reference
 from ..tree._tree import Tree
 from ._compiled_tree import CompiledTree, compiled
@@ -121,6 +121,7 @@ class Declaration:
         word = re.sub(r"[^A-Za-z0-9]+", "_", self.about).strip("_")
         return f"{self.name}_of_{word or 'frame'}" if self.about else self.name
 
+    @interruptible
     def trace(self, tree: Tree, *, wrenches: bool) -> tuple[ca.Function, dict[str, Any]]:
         """The casadi.Function for a tree, and the options of its ModelFunction."""
         bodies = len(tree.bodies)
