@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal._internal import status_of
+from lgcontrol.optimal._internal import ODD, status_of
 from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import KernelLaw
 from lgcontrol.systems import ReferenceLike, System
@@ -21,7 +21,6 @@ from ._mpc_info import MPCInfo, lost_plan, notice_slow_call
 from ._mpc_loop import Loop, PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
-ODD = 4  # of a state that is off its group, to be looked at in Python
 TOLD = "iterations", "cost", "ended", "stepped", "defect"  # what loops in C keep of each call
 # What calls of the kernel are worth.
 ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.HELD

@@ -245,7 +245,7 @@ class DisturbanceEstimator:
                 return state, x_ref, u_ref + state.inputs
             if inverse is None:
                 matrix = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
-                inverse = np.linalg.pinv(matrix, rcond=SEARCH.rounding, hermitian=True)
+                inverse = np.linalg.pinv(matrix, rcond=SEARCH.rounded, hermitian=True)
             step = -inverse @ left
             x, u = system.retract(x, step[:n], p), u.copy()
             u[controls] += step[n:own]

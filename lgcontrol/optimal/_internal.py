@@ -34,6 +34,7 @@ from ._weights import state_weight as state_weight
 from .kernel._export import EXACT as EXACT
 from .kernel._export import ExportCase as ExportCase
 from .kernel._loop import CROWDED as CROWDED
+from .kernel._loop import ODD as ODD
 from .kernel._loop import SEARCH as SEARCH
 from .kernel._loop import LoopDisturbance as LoopDisturbance
 from .kernel._loop import LoopRates as LoopRates

@@ -18,6 +18,7 @@ from lgcontrol.optimal import (
     SolveStatus,
     _stage_model,
 )
+from lgcontrol.optimal._plan import SCALE
 from lgcontrol.optimal._settings import Settings
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
@@ -31,6 +32,7 @@ from lgcontrol.optimal.kernel._table import (
     FRESH,
     INFEASIBLE,
     LOG,
+    MEMORY,
     MODEL,
     TASK,
     Function,
@@ -348,6 +350,7 @@ def test_header_has_all_fields():
     names = [field.name for field in (*MODEL, *TASK, *fields(Settings))]
     assert all(f"{name};" in text for name in names)
     assert f"LG_LOG = {len(LOG)}" in text
+    assert MEMORY[SCALE].name == "scale"
 
 
 def test_second_derivatives_of_long_steps_are_exact():

@@ -18,12 +18,9 @@ from .._settings import Settings, told
 from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting, Values
 from ._sweep import RiccatiFactors, riccati_back, riccati_factor
-from ._table import OF_PLANS, OF_STEPS
+from ._table import FIXED, OF_PLANS, OF_STEPS
 
 ROUNDING = float(np.finfo(float).eps)  # a unit in the last place
-# Of the largest coordinate of any state: what differences of states have by rounding, and some
-# more. With 1e-8, moments of 7e9 hid the concentration and the temperature of a crystallizer.
-BY_ROUNDING = 1e-11
 
 
 class PlanIterate(NamedTuple):
@@ -297,7 +294,7 @@ class BarrierProblem:
         own = np.abs(miss[..., None] * G / np.maximum(1e-300, (G**2).sum(axis=2))[..., None])
         own = np.where(self.holds[:, self.ns :, None] & np.isfinite(own), own, 0.0)
         size = np.maximum(size, own.max(axis=(0, 1), initial=0.0))
-        rounding = BY_ROUNDING * largest(it.x, self.setting.x_ref)
+        rounding = FIXED.by_rounding * largest(it.x, self.setting.x_ref)
         size = np.where(size > rounding, size, 0.0)
         free = controls <= 0
         with_ = self._responses(free.astype(float), of)
@@ -332,7 +329,7 @@ class BarrierProblem:
         mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0
         sizes = self._known_sizes(sizes, mean)
         self.size = self._counted(sizes) if of == OF_STEPS else sizes
-        return bool(5 * np.count_nonzero((size > 0) & np.isfinite(size)) >= 2 * n)
+        return bool(np.count_nonzero((size > 0) & np.isfinite(size)) >= FIXED.sized * n)
 
     def _set_metric(self) -> None:
         """Reciprocals of the sizes, and their squares."""
@@ -630,7 +627,7 @@ class BarrierProblem:
             eps, du, lam = riccati_back(fac, self.model.free, g, g_end, ex.gaps)
             drow = self.row_changes(eps, du)
             left = np.where(held, missed + self.d[self.equal] * drow[:, self.equal], 0.0)
-            if not largest(left) > o.relax * max(1e-3, largest(missed)):
+            if not largest(left) > o.relax * max(FIXED.refined, largest(missed)):
                 break
         dh = turn * drow[:, self.row]
         dz = np.where(active, change + sigma * dh, 0.0)
@@ -709,7 +706,7 @@ class BarrierProblem:
         none = it._replace(lam=lam, nu=nu)
         if fac is None:
             return none
-        for _ in range(3 if held.any() else 1):
+        for _ in range(FIXED.multiplier_sweeps if held.any() else 1):
             g, g_end = self.gradient(self.row_prices(it.z, nu), it.zu - it.zl)
             eps, du, lam = riccati_back(fac, self.model.free, g, g_end, np.zeros_like(lam))
             nu = nu + hold * np.where(held, d * self.row_changes(eps, du)[:, self.equal], 0.0)
@@ -764,12 +761,17 @@ def split(
     w = np.where(on, w1 + w2 * over, 1.0)
     root = np.sqrt(w**2 * h**2 + 4 * mu**2)
     v = (2 * mu + 4 * mu**2 / (root + w * np.abs(h))) / (2 * w)
-    for _ in range(8):
+    for _ in range(FIXED.split_steps):
         a, b = v + over, v + under
         away = w1 + w2 * a - mu / a - mu / b
         v = np.where(w2 > 0, v - away / (w2 + mu / a**2 + mu / b**2), v)
         v = np.where(v > 0, v, np.minimum(a - over, b - under) / 10)
     return v + over, v + under
+
+
+def rounding_of(phi: float) -> float:
+    """What rounding may change of a barrier function."""
+    return FIXED.roundings * ROUNDING * abs(phi)
 
 
 def largest(*parts: np.ndarray) -> float:

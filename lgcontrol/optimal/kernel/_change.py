@@ -19,7 +19,7 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, fill_stages
 from ._library import Stages, load_functions, load_kernel
 from ._memory import KernelMemory
-from ._table import CONVERGED, NOT_FINITE, Change
+from ._table import CONVERGED, NOT_FINITE, Change, RowState
 
 
 class ChangeSearch(NamedTuple):
@@ -39,7 +39,7 @@ class ChangeSearch(NamedTuple):
 # Results of a stage, by the data that they are differentiated by.
 DATA = ("x_ref", "u_ref", "p")
 SEARCH = ChangeSearch()
-FREE, HELD, EXCEEDED = range(3)
+FREE, HELD, EXCEEDED = RowState
 
 
 class Optimum(NamedTuple):

@@ -44,16 +44,26 @@ from ._library import (
     sweep_text,
 )
 from ._library import LOOP as LOOP_TEXT
-from ._loop import NUMBERS, LoopDisturbance, LoopRates, loop_data, queue_size
+from ._loop import (
+    EXCEEDED,
+    HELD,
+    NUMBERS,
+    OK,
+    UNSOLVED,
+    LoopDisturbance,
+    LoopRates,
+    loop_data,
+    queue_size,
+)
 from ._memory import KernelMemory, is_joint
-from ._table import LOG, MODEL, header
+from ._table import LOG, MEMORY, MODEL, header
 
 # Memory of a controller, of the kernel's sizes.
 ARRAYS = ("K", "rows", "scales", "weight", "state", "before", "other", "best", "memory", "log",
           "work", "aim_x", "aim_u")  # fmt: skip
 FIRMWARE = Path(__file__).with_name("firmware.c").read_text(encoding="utf-8")
 
-# What calls return, as `firmware.c` names it.
+# What calls return, as the header names it, in the order of `Answer`.
 STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
 
 # The quantity of a system that its controls take: torques of `with_accelerations`.
@@ -191,9 +201,9 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
 def _memory(count: int) -> int:
     """Numbers of the kernel's `lg_memory` with so many entries in each filter."""
     (body,) = re.findall(r"typedef struct \{([^{}]*)\} lg_memory;", SHARED_TEXT)
-    body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
-    sizes = {"double": 1, "int64_t": 1, "lg_filter": 2 * count + 3}
-    return sum(
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL).replace("LG_KEPT", "")
+    sizes = {"int64_t": 1, "lg_filter": 2 * count + 3}
+    return len(MEMORY) + sum(
         sizes[kind] * (names.count(",") + 1) for kind, names in re.findall(r"(\w+) ([^;]+);", body)
     )
 
@@ -424,13 +434,14 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
 {c_places("LG_MPC", vectors)}
 /* What calls return. u is finite and within its bounds in all cases. */
 enum {{
-  LG_MPC_OK = 0,
-  LG_MPC_INFEASIBLE = 1, /* hard bounds cannot all be kept: they are exceeded by little */
-  LG_MPC_UNSOLVED = 2,   /* a plan that diverges, has open defects, or ended before it kept all
-                          * hard bounds */
-  LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's; or calls
-                          * come so much faster than PERIOD that more inputs are on their way than
-                          * there is memory for */
+  LG_MPC_OK = {OK:d},
+  /* hard bounds cannot all be kept: they are exceeded by little */
+  LG_MPC_INFEASIBLE = {EXCEEDED:d},
+  /* a plan that diverges, has open defects, or ended before it kept all hard bounds */
+  LG_MPC_UNSOLVED = {UNSOLVED:d},
+  /* t is no time or x no state: the last input, or the reference's; or calls come so much faster
+   * than PERIOD that more inputs are on their way than there is memory for */
+  LG_MPC_HELD = {HELD:d}
 }};
 
 typedef struct {{

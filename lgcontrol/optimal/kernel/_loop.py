@@ -21,16 +21,24 @@ from .._transcription import Nodes
 from ._library import load_functions
 from ._memory import STATUS, KernelMemory
 from ._results import KernelRun
-from ._table import INFEASIBLE, LOOP, NOT_FINITE, WATCH, Loop
+from ._table import (
+    INFEASIBLE,
+    LOOP,
+    NOT_FINITE,
+    WATCH,
+    Answer,
+    Cause,
+    Loop,
+    LoopPlace,
+    SearchPlace,
+)
 
 MOST = 1000  # iterations that a log holds
 TOLERANCE = 1e-6  # of a new plan
-OK, EXCEEDED, UNSOLVED, HELD, ODD = range(5)
-GOES_ON, FIRST, FAILED, JUMPED = range(4)
-# Places of the numbers of a loop, as `loop.c` has them.
+OK, EXCEEDED, UNSOLVED, HELD, ODD = Answer
 (
     PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, CERTIFIED, NUMBERS,
-) = range(11)  # fmt: skip
+) = LoopPlace  # fmt: skip
 
 
 CROWDED = (
@@ -59,7 +67,7 @@ class TargetSearch(NamedTuple):
     """Arithmetic of the search for a steady state in the presence of a disturbance.
 
     `difference` is the step of differences of a prediction. Singular values below `rank` and
-    `rounding`, relative, count as zero. Relative weights on errors beyond Q and on inputs make it
+    `rounded`, relative, count as zero. Relative weights on errors beyond Q and on inputs make it
     unique. Newton steps end at the relative size `found`; a secant is zero below `same`.
     """
 
@@ -70,7 +78,7 @@ class TargetSearch(NamedTuple):
     steps: int = 12
     found: float = 1e-8
     same: float = 1e-3
-    rounding: float = 1e-13
+    rounded: float = 1e-13
 
 
 SEARCH = TargetSearch()
@@ -94,12 +102,9 @@ class LoopDisturbance(NamedTuple):
 
     @property
     def numbers(self) -> np.ndarray:
-        """Numbers of the search, as `bias.c` has them."""
-        o = SEARCH
-        return np.array([
-            o.difference, self.unobservable, o.rank, o.error, o.effort, o.steps, o.found, o.same,
-            o.rounding,
-        ], dtype=float)  # fmt: skip
+        """Numbers of the search, by `SearchPlace`."""
+        known = SEARCH._asdict() | {"unobservable": self.unobservable}
+        return np.array([known[place.name.lower()] for place in SearchPlace], dtype=float)
 
 
 class LoopRates(NamedTuple):
@@ -432,7 +437,7 @@ class KernelLoop:
     @property
     def begins_anew(self) -> bool:
         """Whether the plan of the last call began anew, or the next one does."""
-        return self.struct.cause != GOES_ON or bool(self.state[DUE])
+        return self.struct.cause != Cause.GOES_ON or bool(self.state[DUE])
 
     @property
     def is_due(self) -> bool:

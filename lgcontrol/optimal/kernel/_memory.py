@@ -18,7 +18,7 @@ from .._solutions import plan_layout
 from .._stage_model import StageModel
 from .._transcription import Setting
 from ._library import Stages, load_sweeps, needed_kernel, numbers_of, sizes_of
-from ._table import LOG, OF_PLANS, Model, Task
+from ._table import KEPT, LOG, OF_PLANS, Model, Task
 
 STATUS = (SolveStatus.CONVERGED, SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED,
           SolveStatus.FAILED, SolveStatus.INFEASIBLE)  # fmt: skip
@@ -166,7 +166,14 @@ class KernelMemory:
         """What the arrays hold, as a plan from a time on."""
         task = self.task
         self.parts["kept"][:] = self.kept
-        numbers = t, task.mu, float(self.kept[6]), cost, float(task.elastic), float(content)
+        numbers = (
+            t,
+            task.mu,
+            float(self.kept[KEPT["alpha"]]),
+            cost,
+            float(task.elastic),
+            float(content),
+        )
         self.column[HEAD : HEAD + len(numbers)] = numbers
         return Plan._taking(self.layout, self.column.copy(), _head=numbers)
 

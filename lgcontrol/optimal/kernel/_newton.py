@@ -13,20 +13,17 @@ import numpy as np
 
 from .._settings import Settings
 from .._transcription import Nodes, Values
-from ._barrier import NO_STEP, ROUNDING, BarrierProblem, PlanIterate, largest
+from ._barrier import NO_STEP, ROUNDING, BarrierProblem, PlanIterate, largest, rounding_of
 from ._sweep import RiccatiFactors, riccati_back
 from ._table import (
     CONVERGED,
+    FIXED,
     INFEASIBLE,
     ITERATIONS,
     NOT_FINITE,
     OF_STEPS,
     STALLED,
 )
-
-MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
-CREEPS = 5  # steps in turn that the filter cuts short, before a whole one
-TRIED = 8  # further steps in which that has to pay
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class NewtonKKT(BarrierProblem):
         if not (np.isfinite(theta) and np.isfinite(phi)):
             return False
         self.gain = float((phi - ref.phi) / np.float64(alpha * (1 - alpha / 2) * ref.slope))
-        fuzz = 10 * ROUNDING * abs(ref.phi)
+        fuzz = rounding_of(ref.phi)
         if theta > self.filter.most or not self.filter.accepts(theta, phi - fuzz):
             return False
         switches = ref.slope < 0 and (alpha * (-ref.slope) ** o.switch_phi > ref.theta)
@@ -123,7 +120,7 @@ class NewtonKKT(BarrierProblem):
         # if it does not pay.
         creeps, self.creeps, most = self.creeps, 0, alpha
         may_creep = of_solve and not self.elastic and most >= o.creeping
-        if may_creep and not self.tried and creeps >= CREEPS << self.returns:
+        if may_creep and not self.tried and creeps >= FIXED.creeps << self.returns:
             trial = self.moved(d, most)
             found = self.values(trial)
             theta = self.theta(trial, found)
@@ -134,7 +131,7 @@ class NewtonKKT(BarrierProblem):
                 return self.taken(trial, d, most, dual), most
         # Nothing counts as violated, and yet the step does not descend: the rounding of violations
         # times their multipliers is more than what there is to be gained. Errors tell, then.
-        none = 1e-2 * self.tolerance
+        none = FIXED.unviolated * self.tolerance
         is_rounding = of_solve and alpha == 1 and self.dw == 0
         is_rounding = is_rounding and ref.theta <= none and ref.slope >= 0
         least = o.filter_theta
@@ -204,7 +201,7 @@ class NewtonKKT(BarrierProblem):
 
     def _is_worth(self, trial: PlanIterate, found: Values, ref: LineSearchStart) -> bool:
         """Whether a trial of a whole step without a search is taken."""
-        fuzz = 10 * ROUNDING * abs(ref.phi)
+        fuzz = rounding_of(ref.phi)
         falls = self.phi(trial, found.cost) - ref.phi - fuzz <= self.o.armijo * ref.slope
         is_kept = self.theta(trial, found) <= max(ref.theta, self.filter.least)
         return bool(falls and is_kept and self.judge(1.0, trial, found, ref))
@@ -273,7 +270,7 @@ class NewtonKKT(BarrierProblem):
         o, most = self.o, self.violated()[1]
         if most <= self.tolerance:
             self.end_elastic(is_optimal=True)
-            return STALLED if self.left > MOST_LEFT else ITERATIONS
+            return STALLED if self.left > FIXED.most_left else ITERATIONS
         if self.scale * self.steepest() <= o.certificate * self.penalty:
             before, self.dw_last = self.dw_last, 0.0  # the least one that it takes, not earlier
             fac = self.regularized()
@@ -291,7 +288,7 @@ class NewtonKKT(BarrierProblem):
         if self.penalty >= o.penalty_most:
             return STALLED
         self.penalty = o.penalty_most
-        self._begin_form(max(self.mu, min(most, o.mu_first) * 1e-2))
+        self._begin_form(max(self.mu, min(most, o.mu_first) * FIXED.penalty_mu))
         return ITERATIONS
 
     def roll_out(
@@ -405,10 +402,10 @@ class NewtonKKT(BarrierProblem):
         width = self.upper - self.lower
         own = self.size[n:]
         size = self.o.nudge * np.where(np.isfinite(width), width, own)
-        place = np.arange(1, N * m + 1) * 0.6180339887498949
+        place = np.arange(1, N * m + 1) * FIXED.golden
         du, curvature = (place - np.floor(place) - 0.5).reshape(N, m) * own, 0.0
         eps = np.zeros((N + 1, n))
-        for _ in range(3):
+        for _ in range(FIXED.inverse_iterations):
             g = np.concatenate([eps[:-1], du], axis=1) * self.metric
             end = eps[-1] * self.metric[:n]
             before = np.vdot(g, g / self.metric) + np.vdot(end, eps[-1])
@@ -443,12 +440,13 @@ class NewtonKKT(BarrierProblem):
         The cost falls both ways along a direction in which the step du, if there is one, is
         nothing. Returns whether it was left.
         """
-        if not self.dw > 0 or self.nudges >= MOST_LEFT:
+        if not self.dw > 0 or self.nudges >= FIXED.most_left:
             return False
         eps, along, curvature = self.least_curved(fac)
         weighted = along * self.metric[self.n :]
         share = 0.0 if du is None else abs(np.vdot(du, weighted))
-        if not (curvature < -1e-3 * self.dw and share <= 1e-3 * np.vdot(along, weighted)):
+        is_straight = share > FIXED.flat * np.vdot(along, weighted)
+        if is_straight or not curvature < -FIXED.flat * self.dw:
             return False
         self.nudges += 1
         return self.nudge(eps, along)
@@ -503,9 +501,9 @@ class NewtonKKT(BarrierProblem):
             self.creeps = self.tried = 0
         if self.tried:
             theta, phi = self.theta(self.it, self.ex), self.phi(self.it, self.ex.cost)
-            outer, fuzz = self.outer[0], 10 * ROUNDING * abs(phi)
+            outer, fuzz = self.outer[0], rounding_of(phi)
             pays = theta <= outer.most and outer.accepts(theta, phi - fuzz)
-            is_late = not pays and self.tried >= TRIED
+            is_late = not pays and self.tried >= FIXED.tried
             self.tried = 0 if pays else self.tried + 1
             if is_late:
                 self.take_back()
@@ -554,7 +552,7 @@ class NewtonKKT(BarrierProblem):
             if self.tried:
                 self.take_back()
                 continue
-            is_off = self.theta(self.it, self.ex) > 1e-2 * self.tolerance
+            is_off = self.theta(self.it, self.ex) > FIXED.unviolated * self.tolerance
             if is_off and self.restore(has_gains=fac is not None):
                 return ITERATIONS
             if d is None and not self.taken_steps:

@@ -23,6 +23,7 @@ from ._table import (
     INFEASIBLE,
     ITERATIONS,
     LOG,
+    MEMORY,
     NOT_FINITE,
     OF_PLANS,
     OF_STEPS,
@@ -31,10 +32,10 @@ from ._table import (
     WATCH,
 )
 
-# Numbers that steps go on with, as `lg_memory` begins: these, then five whole numbers.
-NUMBERS = ("mu", "outer_mu", "penalty", "scale", "dw_last", "dw", "alpha", "error_before",
-           "outer_theta", "spread", "other")  # fmt: skip
-ELASTIC, TINY, LEFT, BEYOND, OF = range(5)
+# Numbers that steps go on with; then whole ones.
+NUMBERS = tuple(field.name for field in MEMORY if field.kind == "number")
+COUNTS = tuple(field.name for field in MEMORY if field.kind == "size")
+ELASTIC, BEYOND, OF = map(COUNTS.index, ("elastic", "beyond", "of"))
 ITERATE = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
 # Parts with an entry for each node, or for each step.
 OF_NODES = ("s", "z", "e", "y", "nu", "zl", "zu", "lam", "K")
@@ -50,7 +51,7 @@ class NumpyMemory(KernelMemory):
         super().__init__(model, Stages({}, 1, {}, places_of(model)), settings, most)
 
     def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
-        kept = len(NUMBERS) + 5
+        kept = len(MEMORY)
         places = layout_of(model, kept).places
         plan = sum(int(np.prod(places[name][1])) for name in ITERATE)
         return 0, plan, kept, kept

@@ -1,19 +1,143 @@
-"""Fields of the structs of the planning kernel: C text and Python mirror from one table."""
+"""What C and Python share of the planning kernel, once: structs, enumerations, numbers, log."""
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import fields
+from enum import IntEnum
 from typing import NamedTuple
 
+from .._guess import STARTS
 from .._reference import SAME_NODE, SAME_NODE_ROUNDINGS
 from .._settings import Settings
 
-# Numbers of the kernel's enumerations, in `newton.h`: how a solve ended; how it begins; the scales
-# of solves for a plan, which units do not change, and those of loops.
-CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
-FRESH, RESUME, ELASTIC, WARM = range(4)
-OF_PLANS, OF_STEPS = range(2)
+
+class Enumeration(IntEnum):
+    """Names of the numbers from 0 on, with their meaning; C has LG_ before each name."""
+
+    meaning: str
+
+    def __new__(cls, meaning: str) -> Enumeration:
+        """The next number."""
+        made = int.__new__(cls, len(cls.__members__))
+        made._value_, made.meaning = len(cls.__members__), meaning
+        return made
+
+
+class Ended(Enumeration):
+    """How a solve ended."""
+
+    CONVERGED = "at an optimum"
+    ITERATIONS = "by their number, or by its watch"
+    STALLED = "no step leads further"
+    NOT_FINITE = "a number is infinite or none"
+    INFEASIBLE = "at the least violation of hard constraints"
+
+
+class Begun(Enumeration):
+    """How a solve begins."""
+
+    FRESH = "at the nodes of the plan"
+    RESUME = "where the last call ended"
+    ELASTIC = "at the nodes of the plan, with the elastic problem"
+    WARM = "at the plan with its multipliers"
+    DECIDED = "as ELASTIC, which is not left before it is solved"
+
+
+class Scales(Enumeration):
+    """Whose scales a plan has."""
+
+    OF_PLANS = "those of solves for a plan, which units do not change"
+    OF_STEPS = "those of loops"
+
+
+class Answer(Enumeration):
+    """What an answer of a loop is worth."""
+
+    OK = "its plan keeps all hard rows"
+    EXCEEDED = "hard rows cannot all be kept"
+    UNSOLVED = "the plan ended before it kept them, or is no motion"
+    HELD = "there is no plan: the last answer, or the reference's input"
+    ODD = "the state is off its group; nothing has changed"
+
+
+class Cause(Enumeration):
+    """Why a plan of a loop began anew."""
+
+    GOES_ON = "it did not"
+    FIRST = "there was none"
+    FAILED = "the last one leads nowhere"
+    JUMPED = "something jumped"
+
+
+class LoopPlace(Enumeration):
+    """Numbers of the state of a loop; then the last answer, and answers that are on their way."""
+
+    PLANNED = "whether there is a plan: 1, or -1 where it leads nowhere"
+    CLOCK = "time of the last call, s"
+    STARTED = "time from which the plan is, s"
+    LATELY = "recent cost"
+    LARGEST = "largest cost"
+    DUE = "whether the plan is to begin anew"
+    QUEUED = "answers that are on their way"
+    CALLED = "whether there was a call"
+    ANSWERED = "whether there was an answer"
+    CERTIFIED = "violation above which a certificate holds that hard rows must be violated; or 0"
+    NUMBERS = "how many these are"
+
+
+class SearchPlace(Enumeration):
+    """Numbers of the search for a target: see `LoopDisturbance.numbers`."""
+
+    DIFFERENCE = "step of differences of a prediction"
+    UNOBSERVABLE = "relative singular value of a disturbance that is none"
+    RANK = "relative singular value that is none"
+    ERROR = "relative weight on errors beyond Q"
+    EFFORT = "relative weight on inputs"
+    STEPS = "most Newton steps"
+    FOUND = "relative size of the last one"
+    SAME = "relative size of a secant that is none"
+    ROUNDED = "relative eigenvalue that is none"
+
+
+class RowState(Enumeration):
+    """What a row does where a solution changes."""
+
+    ROW_FREE = "it changes"
+    ROW_HELD = "it stays at its limit"
+    ROW_EXCEEDED = "it is soft and exceeded"
+
+
+ENUMERATIONS = (Ended, Begun, Scales, Answer, Cause, LoopPlace, SearchPlace, RowState)
+CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = Ended
+FRESH, RESUME, ELASTIC, WARM, _ = Begun
+OF_PLANS, OF_STEPS = Scales
+
+
+class FixedNumbers(NamedTuple):
+    """Numbers of the interior point that are no settings, as C and NumPy have them."""
+
+    most_left: int = 10  # times that a solved elastic problem, and a saddle, are left
+    creeps: int = 5  # steps in turn that the filter cuts short, before a whole one is tried
+    tried: int = 8  # further steps in which a whole one has to pay
+    inverse_iterations: int = 3  # that find the direction of least curvature
+    golden: float = 0.6180339887498949  # its multiples, without whole ones, have no symmetry
+    flat: float = 1e-3  # curvature, in regularizations, and cosine of a step that are none
+    unviolated: float = 1e-2  # violation, in tolerances, that counts as none
+    penalty_mu: float = 1e-2  # barrier parameter at the largest penalty, as a share of violations
+    refined: float = 1e-3  # violation from which on refinements of equalities end relative to it
+    multiplier_sweeps: int = 3  # that refine least-squares multipliers of equalities
+    split_steps: int = 8  # of Newton at most, for an excess and its slack
+    roundings: int = 10  # of the barrier function, that are no change of it: IPOPT
+    # Of the largest coordinate of any state: what differences of states have by rounding, and some
+    # more. With 1e-8, moments of 7e9 hid the concentration and the temperature of a crystallizer.
+    by_rounding: float = 1e-11
+    # Share of the states that have a size, from which on scales are those of plans. With half the
+    # hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts.
+    sized: float = 0.4
+
+
+FIXED = FixedNumbers()
 
 # Asked after every iteration, with a row of the log, whether a solve ends.
 WATCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double))
@@ -126,9 +250,9 @@ TASK = _table("""
 size horizon steps
 size max_iterations of this call; of a plan, of all its ways
 size more most further real-time steps if a plan is far off
-size resume 0 for a fresh solve, 1 to go on, 2 for the elastic problem first, 3 from a plan
-size starts which of the starts are tried
-size of scales: 0 those of plans, 1 those of loops
+size resume how it begins, one of `Begun`
+size starts which of `STARTS` are tried, the sum of their numbers
+size of which scales, one of `Scales`
 size exact whether second derivatives are used
 number dt step, s; the mean of unequal ones
 number tolerance largest error of a converged solve
@@ -155,7 +279,7 @@ numbers rows values of rows
 numbers log a row for each iteration
 numbers work memory
 numbers memory what a resumed solve goes on with
-size status how it ended
+size status how it ended, one of `Ended`
 size iterations how many were taken
 size elastic whether the last iterate is one of the elastic problem
 size evaluations trial points
@@ -205,11 +329,11 @@ numbers state what lasts from call to call, besides the plan
 numbers before memory for the last plan
 numbers other memory for another plan
 numbers u the answer
-size status what the answer is worth
-size cause why the plan began anew
+size status what the answer is worth, one of `Answer`
+size cause why the plan began anew, one of `Cause`
 size iterations how many were taken
 size crowded whether more answers are on their way than the queue holds
-size ended how the kernel ended
+size ended how the kernel ended, one of `Ended`
 size stepped whether the plan is of steps, not of a solve
 size beyond whether the start exceeds hard rows by more than a step can undo
 number own_cost of the plan without penalties
@@ -238,7 +362,7 @@ given price multipliers of rows
 given weight of rows that are held, in the preconditioner, and of soft ones that are exceeded
 given arrival second derivatives of the cost of a free first state
 given none zeros
-places hold rows that stay at their limits 1, soft ones that are exceeded 2, others 0
+places hold what each row does, a `RowState`
 places fix whether a control stays at its limit
 numbers data changes of x_ref, u_ref, p and prices of exceeded rows; or derivatives by the data
 numbers changes of states, controls, multipliers of the dynamics and of rows
@@ -249,6 +373,28 @@ number residual the largest that was left, relative to the first
 size taken presolves
 """)
 
+# What a solve goes on with, besides the plan; filters are behind it.
+MEMORY = _table("""
+number mu barrier parameter
+number outer_mu that of the problem which the elastic one was begun from
+number penalty of the elastic problem
+number scale of the cost
+number dw_last last regularization of the Hessian that was not zero
+number dw the last regularization
+number alpha length of the last step
+number error_before error of the barrier problem before it
+number outer_theta violation at which the elastic problem was begun
+number spread gain of a call's first step, shared by the terms of the barrier; else 0
+number other scale of the cost that is not in use
+size elastic whether the iterate is one of the elastic problem
+size tiny steps that led nowhere
+size left times that a solved elastic problem was left
+size beyond whether hard rows were exceeded next to an optimum, or by the last call
+size of which scales the plan has
+""")
+KEPT = {field.name: place for place, field in enumerate(MEMORY)}
+
+# Numbers of an iterate, for whoever watches.
 LOG = (
     "cost", "stationarity", "violation", "complementarity", "step", "regularization", "mu",
     "elastic", "defect",
@@ -272,12 +418,20 @@ Change = structure("Change", CHANGE)
 Numbers = _mirror("Numbers", [(field.name, ctypes.c_double) for field in fields(Settings)])
 
 
+def _enumerated(names: type[Enumeration]) -> str:
+    lines = (f"  LG_{one.name}, /* {one.meaning} */" for one in names)
+    return "\n".join(["enum {", *lines, "};"])
+
+
 def header() -> str:
-    """C text of the structs."""
+    """C text of all of it."""
     parts = [
         "#include <stdint.h>",
         f"#define LG_SAME_NODE {SAME_NODE!r}",
         f"#define LG_SAME_NODE_ROUNDINGS {SAME_NODE_ROUNDINGS!r}",
+        *(f"#define LG_{name.upper()} {value!r}" for name, value in FIXED._asdict().items()),
+        *map(_enumerated, ENUMERATIONS),
+        f"enum {{ {', '.join(f'LG_{word.upper()} = {bit}' for word, bit in STARTS.items())} }};",
         "typedef struct {\n  void (*call)(const void *own, int64_t items, const double *const *in,",
         "               double *const *out, double *scratch);\n  const void *own;\n} lg_function;",
         "typedef int (*lg_factor)(const void *, const void *, void *, double, int, int);",
@@ -292,5 +446,8 @@ def header() -> str:
         parts.append("\n".join(["typedef struct {", *lines, f"}} {name};"]))
     lines = [f"  double {field.name};" for field in fields(Settings)]
     parts.append("\n".join(["typedef struct {", *lines, "} lg_settings;"]))
-    parts.append(f"enum {{ LG_LOG = {len(LOG)} }};")
+    lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in MEMORY]
+    parts.append(" \\\n".join(["#define LG_KEPT", *lines]))
+    names = ", ".join(f"LG_LOG_{name.upper()}" for name in LOG)
+    parts.append(f"enum {{ {names}, LG_LOG = {len(LOG)} }};")
     return "\n".join(parts) + "\n"

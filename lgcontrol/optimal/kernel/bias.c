@@ -1,28 +1,8 @@
 /* The state of a loop, and a steady disturbance: its estimate from what the model predicted, and what
  * to follow in its presence so that the reference is met. */
 
-/* Numbers of the state; then the last answer, times of answers that are on their way, and these. */
-enum {
-  LG_PLANNED,  /* whether there is a plan: 1, or -1 where it leads nowhere */
-  LG_CLOCK,    /* time of the last call, s */
-  LG_STARTED,  /* time from which the plan is, s */
-  LG_LATELY,   /* recent cost */
-  LG_LARGEST,  /* largest cost */
-  LG_DUE,      /* whether the plan is to begin anew */
-  LG_QUEUED,   /* answers that are on their way */
-  LG_CALLED,   /* whether there was a call */
-  LG_ANSWERED, /* whether there was an answer */
-  LG_CERTIFIED, /* violation above which a certificate holds that hard rows must be violated; 0 without */
-  LG_NUMBERS
-};
-
 static double *queue_times(const lg_model *m, const lg_loop *c) { return c->state + LG_NUMBERS + m->nv; }
 static double *queue_inputs(const lg_model *m, const lg_loop *c) { return queue_times(m, c) + c->queue; }
-
-/* Numbers of the search, in the order of `Settings`. */
-enum {
-  LG_DIFFERENCE, LG_UNOBSERVABLE, LG_RANK, LG_ERROR, LG_EFFORT, LG_STEPS, LG_FOUND, LG_SAME, LG_ROUNDED
-};
 
 /* Parts of the state of a loop that belong to it. */
 typedef struct {

@@ -43,11 +43,11 @@ static double conditions(const lg_model *m, const lg_task *q, lg_state *s, const
     for (int64_t i = k * nr; i < (k + 1) * nr; i++) {
       double price = y.nu[i];
       r.nu[i] = s->drow[i];
-      if (c->hold[i] == 2) {
+      if (c->hold[i] == LG_ROW_EXCEEDED) {
         cost += c->price[i] * s->drow[i];
         price = c->weight[i] * s->drow[i] + shift[i];
       }
-      if (c->hold[i] == 0 || price == 0) continue;
+      if (c->hold[i] == LG_ROW_FREE || price == 0) continue;
       for (int64_t j = 0; k < N && j < nz; j++) own[j] += G[(i - k * nr) * nz + j] * price;
       for (int64_t j = 0; k == N && j < nx; j++) own[j] += G[i - k * nr + j * nr] * price;
     }
@@ -76,7 +76,7 @@ static void presolve(const lg_model *m, const lg_task *q, lg_state *s, const lg_
     for (int64_t j = 0; k < N && j < nv; j++)
       own[nx + j] = c->fix[k * nv + j] ? 0 : -r.du[k * nv + j];
     for (int64_t i = k * nr; i < (k + 1) * nr; i++) {
-      if (c->hold[i] != 1) continue;
+      if (c->hold[i] != LG_ROW_HELD) continue;
       const double by = c->weight[i] * r.nu[i];
       for (int64_t j = 0; k < N && j < nz; j++) own[j] -= G[(i - k * nr) * nz + j] * by;
       for (int64_t j = 0; k == N && j < nx; j++) own[j] -= G[i - k * nr + j * nr] * by;
@@ -88,7 +88,7 @@ static void presolve(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   copy(y.eps, s->eps, (N + 1) * nx), copy(y.lam, s->d_lam, N * nx);
   for (int64_t i = 0; i < N * nv; i++) y.du[i] = c->fix[i] ? 0 : s->du[i];
   for (int64_t i = 0; i < (N + 1) * nr; i++)
-    y.nu[i] = c->hold[i] == 1 ? c->weight[i] * (s->drow[i] - r.nu[i]) : 0;
+    y.nu[i] = c->hold[i] == LG_ROW_HELD ? c->weight[i] * (s->drow[i] - r.nu[i]) : 0;
 }
 
 /* Squares of what residuals are weighed by: sizes of their coordinates, and 0 for what is fixed. */
@@ -103,7 +103,7 @@ static void weigh_residuals(const lg_model *m, const lg_task *q, const lg_state 
   for (int64_t i = 0; i < m->nf; i++) w.eps[m->free[i]] = c->scale * s->size[m->free[i]];
   for (int64_t i = 0; i < N * nv; i++) w.du[i] = c->fix[i] ? 0 : c->scale * s->size[nx + i % nv];
   for (int64_t i = 0; i < N * nx; i++) w.lam[i] = s->rate[i % nx];
-  for (int64_t i = 0; i < (N + 1) * m->nr; i++) w.nu[i] = c->hold[i] == 1 ? s->d[i % m->nr] : 0;
+  for (int64_t i = 0; i < (N + 1) * m->nr; i++) w.nu[i] = c->hold[i] == LG_ROW_HELD ? s->d[i % m->nr] : 0;
   for (int64_t i = 0; i < size; i++) weights[i] *= weights[i];
 }
 
@@ -188,7 +188,7 @@ LG_EXPORT int lg_newton_change(const lg_model *m, lg_task *q, const lg_settings 
     lg_parts rest;
     lay_change(m, N, left, &rest);
     for (int64_t i = 0; i < M * nr; i++)
-      s->drow[i] = c->hold[i] == 2 ? -c->weight[i] * rest.nu[i] : parts.nu[i];
+      s->drow[i] = c->hold[i] == LG_ROW_EXCEEDED ? -c->weight[i] * rest.nu[i] : parts.nu[i];
     double *found = c->data + d * ((M * (m->nq + m->nu)) + M * c->parameters);
     double *const of_u = found + M * m->nq, *const of_p = of_u + M * m->nu;
     const double *x = s->now.x;

@@ -47,7 +47,7 @@ static void weigh(const lg_model *m, const lg_task *q, lg_state *s, double f)
 }
 
 /* What rounding may change of the barrier function. */
-LG_INLINE double rounding_of(double phi_) { return 10 * 2.220446049250313e-16 * fabs(phi_); }
+LG_INLINE double rounding_of(double phi_) { return LG_ROUNDINGS * DBL_EPSILON * fabs(phi_); }
 
 /* Whether the filter takes the trial that a step of length alpha leads to, which has been weighed. */
 static int judge(lg_state *s, const lg_settings *o, double alpha, const double ref[3])

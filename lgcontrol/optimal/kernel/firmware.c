@@ -69,7 +69,7 @@ static int called(lg_mpc *m, double t, const double x[], double u[], int is_anew
   const double contradiction = limit(m);
   attach(m, &q, &c);
   soft_weights(m, m->weight);
-  if (!(fabs(t) * 2.220446049250313e-16 < LG_CLOCK_ROUNDING * LG_MPC_PERIOD)
+  if (!(fabs(t) * DBL_EPSILON < LG_CLOCK_ROUNDING * LG_MPC_PERIOD)
       || !element(x, state, m->work))
     return held(m, &q, &c, u);
   c.x = state, c.now = t, c.u = u;

@@ -155,7 +155,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   }
   /* Nothing counts as violated, and yet the step does not descend: the rounding of violations times
    * their multipliers is more than what there is to be gained. Errors tell, then. */
-  const double none = 1e-2 * q->tolerance;
+  const double none = LG_UNVIOLATED * q->tolerance;
   const int rounding = of_solve && most == 1 && s->mem->dw == 0 && th <= none && ref[2] >= 0;
   const double error = rounding ? error_of(m, q, s, o, s->mu) : 0;
   if (ref[2] < 0) {
@@ -164,7 +164,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
       least = smaller(least, th / pow(-ref[2], o->switch_phi));
   }
   /* A shorter step is lost in rounding; without violation the published least length is zero. */
-  least = larger(least * o->step_least, 2.220446049250313e-16);
+  least = larger(least * o->step_least, DBL_EPSILON);
   double f;
   const int rolls_first = s->linear || most < o->rollout;
   const double moved_by = widest_of(s->eps, q->horizon + 1, m->nx, s->rate, 0);

@@ -1,9 +1,6 @@
 /* A controller around the planning kernel, call by call: clock, delay, the last plan or a new one,
  * verdict, limits. All that lasts is in the plan, `memory` and `state`. */
 
-/* What a call answers with; nothing has changed after the last. */
-enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD, LG_ODD };
-enum { LG_GOES_ON, LG_FIRST, LG_FAILED, LG_JUMPED };
 enum { LG_MOST_ROUNDS = 8 };
 
 typedef struct {
@@ -17,7 +14,7 @@ static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings
 {
   const int64_t na = m->ns + m->ne;
   const double *entry = q->log + row * LG_LOG;
-  lg_verdict v = {entry[0], priced_cost(m, q, q->rows, entry[0]), 0, 0, entry[8], q->iterations};
+  lg_verdict v = {entry[LG_LOG_COST], priced_cost(m, q, q->rows, entry[LG_LOG_COST]), 0, 0, entry[LG_LOG_DEFECT], q->iterations};
   for (int64_t j = 0; j < na; j++) {
     if (is_soft(m, q, j)) continue;
     double most = 0;
@@ -341,7 +338,7 @@ static int solved(const lg_model *m, lg_task *q, const lg_settings *o, int64_t r
     taken += q->iterations, q->resume = LG_RESUME;
     moves = q->iterations > 0 && q->iterations < few; /* none if time ended before the first */
     for (int64_t i = 1; i <= q->iterations; i++)
-      moves = moves || q->log[i * LG_LOG + 4] >= o->real_time_short;
+      moves = moves || q->log[i * LG_LOG + LG_LOG_STEP] >= o->real_time_short;
   }
   q->tolerance = tolerance;
   taken += v->steps;

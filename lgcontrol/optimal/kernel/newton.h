@@ -1,6 +1,7 @@
 /* What the kernel and its sweeps share: vectors, an iterate, the state of a solve, products.
  *
- * Before this text stand the structs that `_table.py` writes and LG_W, doubles in a vector. */
+ * Before this text stands what `_table.py` writes, structs, enumerations and numbers, and LG_W, doubles in a
+ * vector. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -50,13 +51,6 @@ LG_INLINE lg_v pick(lg_m where, lg_v a, lg_v b) { return where ? a : b; }
 LG_INLINE lg_v sizes_of(lg_v a) { return fabs(a); }
 #endif
 
-enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
-enum { LG_MOST_LEFT = 10 }; /* times that a solved elastic problem, and a saddle, are left */
-enum { LG_CREEPS = 5, LG_TRIED = 8 }; /* steps in turn that the filter cuts short, before a whole one; further
-                                         steps in which that has to pay */
-enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM, LG_DECIDED };
-enum { LG_OF_PLANS, LG_OF_STEPS }; /* scales: those of solves for a plan, which units do not change; those of loops */
-
 /* An iterate, in one block of memory. */
 typedef struct {
   double *x, *u, *s, *z, *e, *y, *zl, *zu, *lam, *nu;
@@ -73,16 +67,9 @@ typedef struct {
   int64_t count;
 } lg_filter;
 
-/* What a solve goes on with, next to the plan; real-time steps need the numbers before the filters. */
+/* What a solve goes on with, next to the plan; real-time steps need LG_KEPT alone. */
 typedef struct {
-  double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
-  double error, outer_theta;
-  double spread; /* what a call's first step was to gain, shared by the terms of the barrier; 0 where
-                    its last step was cut short or gained something else */
-  double other; /* scale of the cost that is not in use */
-  int64_t elastic, tiny, left;
-  int64_t beyond; /* whether hard rows were exceeded next to an optimum, or by the last call */
-  int64_t of; /* which scales the plan has */
+  LG_KEPT
   lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
   int64_t nudges, doubts; /* times that a saddle was left; that a certificate was put to the test */
 } lg_memory;

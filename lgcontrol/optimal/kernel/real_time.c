@@ -100,7 +100,7 @@ static void later(const lg_model *m, lg_task *q, lg_state *s)
   const int64_t N = q->horizon;
   const double steps = clip((q->t[0] - q->start) / q->dt, 0, (double)N), whole = nearbyint(steps);
   const double slack = larger(LG_SAME_NODE,
-    LG_SAME_NODE_ROUNDINGS * 2.220446049250313e-16 * fabs(q->t[0]) / q->dt);
+    LG_SAME_NODE_ROUNDINGS * DBL_EPSILON * fabs(q->t[0]) / q->dt);
   double *u = s->trial.u;
   const int is_equal = has_equal_steps(q);
   if (!is_equal) {
@@ -362,9 +362,9 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   if (status != LG_NOT_FINITE && beyond && s->mem->beyond && is_settled) status = LG_INFEASIBLE;
   s->mem->beyond = beyond;
   double *row = q->log;
-  row[0] = s->f, row[1] = off, row[3] = NAN, row[4] = s->mem->alpha, row[5] = s->mem->dw;
-  row[2] = largest(s->gap, N * m->nx, largest(s->rho, (N + 1) * (m->ns + m->ne),
+  row[LG_LOG_COST] = s->f, row[LG_LOG_STATIONARITY] = off, row[LG_LOG_COMPLEMENTARITY] = NAN;
+  row[LG_LOG_VIOLATION] = largest(s->gap, N * m->nx, largest(s->rho, (N + 1) * (m->ns + m->ne),
                    largest(s->missed, (N + 1) * m->ne, 0)));
-  row[6] = s->mu, row[7] = (double)s->mem->elastic, row[8] = largest(s->gap, N * m->nx, 0);
+  put_state(m, q, s, row);
   return close_task(m, q, s, status);
 }

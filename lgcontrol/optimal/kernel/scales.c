@@ -3,8 +3,6 @@
  * A control has half of its range as its size. The size of a state is its largest distance from the reference, or
  * what controls of their sizes move it by. The scale of the cost and d of a row divide by gradients
  * for changes of these sizes. */
-/* Of the largest coordinate of any state: what differences of states have by rounding, and some more. */
-#define LG_BY_ROUNDING 1e-11
 
 /* By how much a limit is relaxed: less than what counts as violated. */
 LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit, double size)
@@ -98,8 +96,7 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
 /* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
  * how far they are from the reference, from what equalities ask for, and what controls change.
  * Controls without limits: what changes states by their sizes, of plans the largest that one asks for.
- * Whether two fifths of the states have one; the others take the mean of all sizes. With half
- * the hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts. */
+ * Whether a share LG_SIZED of the states has one; the others take the mean of all sizes. */
 static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
@@ -178,7 +175,7 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     size[i] = known_size(size[i], mean);
     if (of == LG_OF_STEPS) size[i] = counted(o, size[i]);
   }
-  return 5 * known >= 2 * nx;
+  return (double)known >= LG_SIZED * (double)nx;
 }
 
 /* Reciprocals of the sizes. */

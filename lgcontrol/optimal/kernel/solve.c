@@ -125,12 +125,12 @@ static double least_curved(const lg_model *m, const lg_task *q, lg_state *s, con
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv;
   double curvature = 0;
   for (int64_t i = 0; i < N * nv; i++) {
-    const double place = (double)(i + 1) * 0.6180339887498949;
+    const double place = (double)(i + 1) * LG_GOLDEN;
     s->du[i] = (place - floor(place) - 0.5) * s->size[nx + i % nv];
   }
   memset(s->eps, 0, (size_t)((N + 1) * nx) * sizeof(double));
   memset(s->move, 0, (size_t)((N + 1) * nx) * sizeof(double));
-  for (int turn_ = 0; turn_ < 3; turn_++) {
+  for (int turn_ = 0; turn_ < LG_INVERSE_ITERATIONS; turn_++) {
     double before = 0, both = 0, most = 0;
     for (int64_t k = 0; k < N; k++)
       for (int64_t i = 0; i < nz; i++)
@@ -168,7 +168,7 @@ static int nudge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *
   copy(s->now.x, s->trial.x, M * m->nq), copy(s->now.u, s->trial.u, N * m->nu);
   expand(m, q, s);
   open_filter(m, q, s, o);
-  s->mem->alpha = 1, s->mem->error = 0;
+  s->mem->alpha = 1, s->mem->error_before = 0;
   return 1;
 }
 
@@ -194,9 +194,17 @@ static int leave_saddle(const lg_model *m, lg_task *q, lg_state *s, const lg_set
   for (int64_t i = 0; i < N * nv; i++)
     along += s->trial.u[i] * s->du[i] * s->metric[m->nx + i % nv],
       size += s->du[i] * s->du[i] * s->metric[m->nx + i % nv];
-  if (!(curvature < -1e-3 * mem->dw) || !(stays || fabs(along) <= 1e-3 * size)) return 0;
+  if (!(curvature < -LG_FLAT * mem->dw) || !(stays || fabs(along) <= LG_FLAT * size)) return 0;
   mem->nudges++;
   return nudge(m, q, s, o);
+}
+
+/* The rest of a row of the log: how the last step was taken, and its largest defect. */
+static void put_state(const lg_model *m, const lg_task *q, const lg_state *s, double *row)
+{
+  row[LG_LOG_STEP] = s->mem->alpha, row[LG_LOG_REGULARIZATION] = s->mem->dw, row[LG_LOG_MU] = s->mu;
+  row[LG_LOG_ELASTIC] = (double)s->mem->elastic;
+  row[LG_LOG_DEFECT] = largest(s->gap, q->horizon * m->nx, 0);
 }
 
 /* The residual that is compared with the tolerance goes to the log, and is returned: violations and
@@ -206,11 +214,10 @@ static double note(const lg_model *m, const lg_task *q, const lg_state *s, const
   double *row = q->log + q->iterations * LG_LOG, sd, sc;
   error_scales(s, o, &sd, &sc);
   if (s->mem->elastic) sd = larger(sd, s->unit), sc = larger(sc, s->unit);
-  row[0] = s->f, row[1] = s->stat / sd, row[2] = s->r_viol;
-  row[3] = complementarity(m, q, s, 0) / sc;
-  row[4] = s->mem->alpha, row[5] = s->mem->dw, row[6] = s->mu, row[7] = (double)s->mem->elastic;
-  row[8] = largest(s->gap, q->horizon * m->nx, 0);
-  return widest(widest(row[1], row[2]), row[3]);
+  row[LG_LOG_COST] = s->f, row[LG_LOG_STATIONARITY] = s->stat / sd, row[LG_LOG_VIOLATION] = s->r_viol;
+  row[LG_LOG_COMPLEMENTARITY] = complementarity(m, q, s, 0) / sc;
+  put_state(m, q, s, row);
+  return widest(widest(row[LG_LOG_STATIONARITY], row[LG_LOG_VIOLATION]), row[LG_LOG_COMPLEMENTARITY]);
 }
 
 /* Whether the elastic problem may be left where it is; it is, then. */
@@ -278,7 +285,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     else if (s->tried++ >= LG_TRIED) take_back(m, q, s, o);
   }
   const double least = larger(o->mu_least, o->mu_last * q->tolerance);
-  const double before = mem->error; /* 0 at the first step: none was taken that could have lowered it */
+  const double before = mem->error_before; /* 0 at the first step: none was taken that could have lowered it */
   if (met <= least && before > 0 && error_of(m, q, s, o, s->mu) >= before) return LG_STALLED;
   double last = last_of(q, s, o);
   const int whole = mem->alpha == 1 && mem->dw == 0;
@@ -286,16 +293,16 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   double error = 0;
   while (s->mu > last) {
     error = error_of(m, q, s, o, s->mu);
-    fast = fast && mem->error > 0 && (is_free(m) || error <= o->fast_error * mem->error);
+    fast = fast && mem->error_before > 0 && (is_free(m) || error <= o->fast_error * mem->error_before);
     if (!(error <= o->mu_error * s->mu) && !fast) break;
     lower_barrier(s, o, last);
     fast = 0;
   }
   if (!(s->mu > last)) { /* whole steps that no longer lower it: rounding */
     error = error_of(m, q, s, o, s->mu);
-    if (whole && error >= mem->error && (double)++mem->tiny > o->tiny_most) return LG_STALLED;
+    if (whole && error >= mem->error_before && (double)++mem->tiny > o->tiny_most) return LG_STALLED;
   }
-  mem->error = error;
+  mem->error_before = error;
   s->linear = is_free(m) && s->mu > last; /* rounding next to a limit spoils the last steps */
   for (;;) {
     const double tau = larger(o->boundary, 1 - s->mu);
@@ -325,7 +332,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       take_back(m, q, s, o);
       continue;
     }
-    if (theta(m, q, s) > 1e-2 * q->tolerance
+    if (theta(m, q, s) > LG_UNVIOLATED * q->tolerance
         && restore(m, q, s, o, has_gains))
       return LG_ITERATIONS;
     if (!fine && q->iterations == 0) return LG_NOT_FINITE; /* there is no step at all */
@@ -361,7 +368,7 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   }
   if (mem->penalty >= o->penalty_most) return LG_STALLED;
   mem->penalty = o->penalty_most;
-  begin_form(m, q, s, o, larger(s->mu, smaller(most, o->mu_first) * 1e-2));
+  begin_form(m, q, s, o, larger(s->mu, smaller(most, o->mu_first) * LG_PENALTY_MU));
   return LG_ITERATIONS;
 }
 
@@ -411,7 +418,7 @@ static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
     recentre(m, q, s, o);
   }
   open_filter(m, q, s, o);
-  mem->alpha = 1, mem->error = mem->dw_last = 0, mem->tiny = mem->left = 0;
+  mem->alpha = 1, mem->error_before = mem->dw_last = 0, mem->tiny = mem->left = 0;
   mem->nudges = mem->doubts = 0;
 }
 

@@ -114,7 +114,7 @@ LG_OFTEN
 /* A distance from a limit: where rounding leaves none, that of the next number. */
 LG_INLINE double room(double distance, double limit)
 {
-  return distance == 0 ? fabs(limit) * 2.220446049250313e-16 : distance;
+  return distance == 0 ? fabs(limit) * DBL_EPSILON : distance;
 }
 
 /* How far controls are from their limits. */

@@ -1,13 +1,6 @@
 /* Where a solve starts, the cheapest of what is known without asking, and which ways it goes. */
 
-enum {
-  LG_REST = 1,       /* states that stay at x0 */
-  LG_REFERENCE = 2,  /* the motion under the inputs of the reference */
-  LG_REGULATORS = 4, /* those under linear-quadratic regulators about it */
-  LG_FOLLOWED = 8,   /* that under the policy of the system */
-  LG_SCREW = 16,     /* states on the way from x0 to the end of the reference */
-  LG_OWN = 32        /* the motion under the inputs that the plan has */
-};
+enum { LG_OWN = 32 }; /* besides the starts that have words: the motion under the inputs of the plan */
 
 /* A control as far off its limits as a guess has it. */
 static double inside_of(const lg_task *q, const lg_settings *o, int64_t j, double v)
@@ -91,12 +84,12 @@ static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_se
       for (int64_t i = 0; i < nv; i++)
         own[i] = u_ref[m->controls[i]] + dot((int)nx, s->K + (k * nv + i) * xp, e);
     }
-    if (feedback == LG_FOLLOWED) policy_mean(m, q, s, o, k, own);
-    if (feedback == LG_REGULATORS || feedback == LG_FOLLOWED)
+    if (feedback == LG_POLICY) policy_mean(m, q, s, o, k, own);
+    if (feedback == LG_REGULATORS || feedback == LG_POLICY)
       for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = inside_of(q, o, i, own[i]);
     one_step(m, q, s, q->t[k], x, u, q->steps[k], after);
     const double off = all_finite(after, nq) ? away_from(m, q, s, after, k + 1) : INFINITY;
-    if (off * sqrt(2.220446049250313e-16) <= size) { /* beyond, half of its digits are lost */
+    if (off * sqrt(DBL_EPSILON) <= size) { /* beyond, half of its digits are lost */
       if (larger(before, off) <= o->size_free * size) near = k;
       before = off;
       continue;
@@ -132,7 +125,7 @@ LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_setting
   const int regulators = (int)o->regulator_guesses;
   for (int number = 0; number < 5 + regulators; number++) {
     const int64_t what = number == 0 ? LG_REST : number == 1 ? LG_SCREW : number == 2 ? LG_REFERENCE
-      : number < 3 + regulators ? LG_REGULATORS : number == 3 + regulators ? LG_FOLLOWED : LG_OWN;
+      : number < 3 + regulators ? LG_REGULATORS : number == 3 + regulators ? LG_POLICY : LG_OWN;
     if (!(which & what)) continue;
     if (what == LG_REST || what == LG_SCREW) {
       for (int64_t k = 0; k <= N; k++) {

@@ -40,13 +40,12 @@ static void row_changes(const lg_model *m, const lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
   lg_v by_x[nr / LG_W + 1], by_u[nr / LG_W + 1];
-  for (int64_t k = 0; k < N && nr > 0; k++)
-    {
-      const double *G = s->G + k * nr * nz, *own = (const double *)by_x;
-      dots((int)nr, (int)nx, G, nz, s->eps + k * nx, by_x);
-      dots((int)nr, (int)nv, G + nx, nz, s->du + k * nv, by_u);
-      for (int64_t r = 0; r < nr; r++) s->drow[k * nr + r] = own[r] + ((const double *)by_u)[r];
-    }
+  for (int64_t k = 0; k < N && nr > 0; k++) {
+    const double *G = s->G + k * nr * nz, *own = (const double *)by_x;
+    dots((int)nr, (int)nx, G, nz, s->eps + k * nx, by_x);
+    dots((int)nr, (int)nv, G + nx, nz, s->du + k * nv, by_u);
+    for (int64_t r = 0; r < nr; r++) s->drow[k * nr + r] = own[r] + ((const double *)by_u)[r];
+  }
   for (int64_t r = 0; r < nr; r++) {
     double sum = 0;
     for (int64_t j = 0; j < nx; j++) sum += s->G_end[r + j * nr] * s->eps[N * nx + j];
@@ -122,7 +121,7 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
         s->leave[i] = missed[i] + s->d[m->row[a]] * s->drow[k * nr + m->row[a]];
         left = widest(left, s->leave[i]);
       }
-    if (!(left > o->relax * larger(1e-3, most)) || turn_ + 1 == sweeps) break;
+    if (!(left > o->relax * larger(LG_REFINED, most)) || turn_ + 1 == sweeps) break;
     for (int64_t i = 0; i < (N + 1) * ne; i++) s->aim[i] += hold * s->leave[i];
   }
   for (int64_t i = 0; i < (N + 1) * ne; i++)
@@ -165,13 +164,13 @@ static void split(const double *h_, const double *w1_, const double *w2_, double
   const lg_v root = roots(w * w * h * h + 4 * mu * mu), whole = root + w * sizes_of(h);
   lg_v v = (2 * mu + 4 * mu * mu / whole) / (2 * w);
   lg_m goes_on = w2 > 0;
-  for (int i = 0; i < 8 && is_any(goes_on); i++) {
+  for (int i = 0; i < LG_SPLIT_STEPS && is_any(goes_on); i++) {
     const lg_v a = v + over, b = v + under, per_a = 1 / a, per_b = 1 / b;
     const lg_v change = (w1 + w2 * a - mu * per_a - mu * per_b)
                         / (w2 + mu * per_a * per_a + mu * per_b * per_b);
     const lg_v left = pick(a - over < b - under, a - over, b - under) / 10;
     const lg_v next = pick(v - change > 0, v - change, left);
-    const lg_m is_far = change * change > 2.220446049250313e-16 * next * next;
+    const lg_m is_far = change * change > DBL_EPSILON * next * next;
     v = pick(goes_on, next, v);
     goes_on &= is_far;
   }
@@ -291,7 +290,7 @@ static void least_squares(const lg_model *m, lg_task *q, lg_state *s, const lg_s
   memset(s->move, 0, (size_t)((N + 1) * m->nx) * sizeof(double));
   double most = INFINITY;
   if (factor(m, q, s, 0, 0, 1)) {
-    for (int turn_ = 0; turn_ < (equal ? 3 : 1); turn_++) {
+    for (int turn_ = 0; turn_ < (equal ? LG_MULTIPLIER_SWEEPS : 1); turn_++) {
       row_prices(m, q, s, s->now.z, s->now.nu, s->price);
       gradients(m, q, s, s->price, 0);
       back(m, q, s, s->full, s->full_end, s->move);
