@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import casadi as ca
@@ -148,15 +149,27 @@ class FlatPhases:
 
     def group(self) -> Product:
         """Where the state of the whole is."""
-        blocks: dict[str, LieGroup] = {
-            f"{MOTION}{k or ''}": group for k, group in enumerate(self.groups)
-        }
+        blocks: dict[str, LieGroup] = {}
+        for k, group in enumerate(self.groups):
+            alone = group.coordinate_names[0]  # a block of one number without a name has this one
+            is_alone = group.coordinate_names == ("x0",) and alone not in blocks
+            blocks[alone if is_alone else f"{MOTION}{k or ''}"] = group
         if self.free:
             names = tuple(self.phases[i].name for i in self.free)
             blocks[DURATION] = Rn(len(names), names, "s")
         if self.is_periodic:
             blocks[FIRST] = self.groups[0]
         return Product(**blocks)
+
+    @cached_property
+    def own_names(self) -> dict[str, str]:
+        """Names of states in their phases, by the names that they have here."""
+        whole, own, found = self.group(), slice(0), {}
+        for place, group in zip(self.split.motions, self.groups, strict=True):
+            own = slice(own.stop, own.stop + group.dim)
+            found |= dict(zip(whole.coordinate_names[place], group.coordinate_names, strict=True))
+            found |= dict(zip(whole.tangent_names[own], group.tangent_names, strict=True))
+        return found
 
     def start(self, x: np.ndarray, times: Sequence[float]) -> np.ndarray:
         """State of the whole at a start of the first phase."""

@@ -29,7 +29,7 @@ from .._solver import Solver, make_solver
 from .._statement import AT_POINTS, check_input_hold, check_quadrature
 from .._transcription import Nodes
 from .._weights import WeightLike
-from ._flat_phases import MOTION, FlatPhases, reference_of
+from ._flat_phases import FlatPhases, reference_of
 from ._phase import Phase
 from ._phase_bounds import named_rows
 from ._phase_motions import guess_of_phases, held, nodes_of
@@ -383,11 +383,12 @@ class PhasedProblem:
                 )
         tried = ", ".join(f"{sum(least):.4g}" for least in starts)
         message = f"{found.message}; nor was a plan found from longer durations, {tried} s in all"
+        is_infeasible = found.status == SolveStatus.INFEASIBLE
         if exists:
             message += f"{exists}: narrow Phase(duration=) to it"
-        elif not agree:
+        elif is_infeasible and not agree:
             message += "; not all of these searches end infeasible"
-        is_doubtful = found.status == SolveStatus.INFEASIBLE and (exists or not agree)
+        is_doubtful = is_infeasible and (exists or not agree)
         status = SolveStatus.STALLED if is_doubtful else found.status
         return replace(found, message=message, status=status)
 
@@ -419,9 +420,11 @@ class PhasedProblem:
             )
         elif len(parts) == 1:
             whole = parts[names[0]]
+        told = _in_seconds(found, t, flat.own_names)
+        told = self._with_start(self._with_fold(told, parts, p), start, p)
         return PhasedSolution(
             Durations(zip(names, seconds, strict=True)), t[self._flat.starts[1:]], parts, self,
-            self._with_start(self._with_fold(_in_seconds(found, t), parts, p), start, p), whole, t,
+            told, whole, t,
         )  # fmt: skip
 
     def _with_fold(
@@ -520,9 +523,16 @@ class PhasedProblem:
             raise type(error)(f"phase {phase.name!r}: {error}") from None
 
 
-def _in_seconds(solution: OptimalSolution, t: np.ndarray) -> OptimalSolution:
-    """The solution with the times of its nodes in what it says, and with names of the phases."""
-    message = re.sub(rf"(?<![\w.]){MOTION}\d*\.", "", solution.message)
+def _in_seconds(
+    solution: OptimalSolution, t: np.ndarray, names: Mapping[str, str]
+) -> OptimalSolution:
+    """The solution with the times of its nodes in what it says, and states as phases name them.
+
+    `names` of the phases are by those of the problem that was solved.
+    """
+    longest_first = sorted(map(re.escape, names), key=len, reverse=True)
+    known = rf"(?<![\w.])(?:{'|'.join(longest_first)})(?!\w)"
+    message = re.sub(known, lambda found: names[found[0]], solution.message)
     told = tuple(v._replace(time=float(t[v.node])) for v in solution.violations)
     for before, after in zip(solution.violations, told, strict=True):
         message = message.replace(str(before), str(after))
