@@ -56,7 +56,7 @@ from ._loop import (
     queue_size,
 )
 from ._memory import KernelMemory, is_joint
-from ._table import LOG, MEMORY, MODEL, header
+from ._table import FIXED, LOG, MEMORY, MODEL, header
 
 # Memory of a controller, of the kernel's sizes.
 ARRAYS = ("K", "rows", "scales", "weight", "state", "before", "other", "best", "memory", "log",
@@ -396,6 +396,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
             "bounds can be kept take them all",
         ),
         *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
+        *_reach_steps(model),
         ("WORK", sizes["work"], "doubles of work memory"),
         ("RAM", 8 * _doubles(model, loop, sizes) + 8, "bytes of lg_mpc"),
     ]
@@ -493,6 +494,22 @@ int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NS], double u[LG_MPC
 
 #endif
 """
+
+
+def _reach_steps(model: Any) -> list[tuple[str, int, str]]:
+    """What the look of `loop.c` takes, whether a start is beyond reach; nothing without one."""
+    sides, limits = model.sides, model.problem.input_limits
+    rows = int((np.isinf(sides.weight) & sides.active[1]).sum()) if len(sides.row) else 0
+    is_bounded = np.isfinite([limits.lower, limits.upper])
+    for control, side, *_ in limits.sides:
+        is_bounded[side, control] = True
+    if not rows or not is_bounded.all() or len(model.free) or model.problem.horizon < 2:
+        return []
+    parts = "" if model.problem.system.is_discrete else (
+        f", each in 1 to {FIXED.reach_parts} parts, as many as its motion takes"
+    )  # fmt: skip
+    told = f"steps of the model at most, besides the iterations, if x violates hard bounds{parts}"
+    return [("REACH_STEPS", FIXED.reach_steps * model.m * rows, told)]
 
 
 def _doubles(model: Any, loop: LoopExport, sizes: dict[str, int]) -> int:

@@ -115,7 +115,7 @@ OF_PLANS, OF_STEPS = Scales
 
 
 class FixedNumbers(NamedTuple):
-    """Numbers of the interior point that are no settings, as C and NumPy have them."""
+    """Numbers of the interior point and its loop that are no settings, for C and Python."""
 
     most_left: int = 10  # times that a solved elastic problem, and a saddle, are left
     creeps: int = 5  # steps in turn that the filter cuts short, before a whole one is tried
@@ -135,6 +135,16 @@ class FixedNumbers(NamedTuple):
     # Share of the states that have a size, from which on scales are those of plans. With half the
     # hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts.
     sized: float = 0.4
+    # The look whether a start is beyond reach: rounds over all controls, shares of their ranges
+    # that are tried, and most parts of a step, for its motion to be followed.
+    reach_rounds: int = 8
+    reach_shares: tuple[float, ...] = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
+    reach_parts: int = 64
+
+    @property
+    def reach_steps(self) -> int:
+        """Most steps of this look for a control and a row, from both corners, at two nodes."""
+        return 2 * 2 * self.reach_rounds * len(self.reach_shares)
 
 
 FIXED = FixedNumbers()
@@ -423,13 +433,20 @@ def _enumerated(names: type[Enumeration]) -> str:
     return "\n".join(["enum {", *lines, "};"])
 
 
+def _c_value(value: float | tuple[float, ...]) -> str:
+    return f"{{{', '.join(map(repr, value))}}}" if isinstance(value, tuple) else repr(value)
+
+
 def header() -> str:
     """C text of all of it."""
     parts = [
         "#include <stdint.h>",
         f"#define LG_SAME_NODE {SAME_NODE!r}",
         f"#define LG_SAME_NODE_ROUNDINGS {SAME_NODE_ROUNDINGS!r}",
-        *(f"#define LG_{name.upper()} {value!r}" for name, value in FIXED._asdict().items()),
+        *(
+            f"#define LG_{name.upper()} {_c_value(value)}"
+            for name, value in FIXED._asdict().items()
+        ),
         *map(_enumerated, ENUMERATIONS),
         f"enum {{ {', '.join(f'LG_{word.upper()} = {bit}' for word, bit in STARTS.items())} }};",
         "typedef struct {\n  void (*call)(const void *own, int64_t items, const double *const *in,",

@@ -148,8 +148,6 @@ static void in_parts(const lg_model *m, const lg_task *q, lg_state *s, double t,
   }
 }
 
-enum { LG_MOST_PARTS = 64 };
-
 /* A step in the fewest parts, 1, 2, 4 and so on, which twice as many follow: they end no further off
  * than what is far, in sizes. Returns their number, 0 where even the most do not follow their motion. */
 static int64_t resolved_step(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
@@ -157,7 +155,7 @@ static int64_t resolved_step(const lg_model *m, const lg_task *q, lg_state *s, c
 {
   double finer[m->nq], e[m->nx];
   in_parts(m, q, s, t, x, u, h, 1, after);
-  for (int64_t parts = 1; parts <= LG_MOST_PARTS; parts *= 2) {
+  for (int64_t parts = 1; parts <= LG_REACH_PARTS; parts *= 2) {
     int is_near = 1;
     if (m->discrete) return 1;
     in_parts(m, q, s, t, x, u, h, 2 * parts, finer);

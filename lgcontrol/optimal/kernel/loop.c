@@ -1,13 +1,18 @@
 /* A controller around the planning kernel, call by call: clock, delay, the last plan or a new one,
  * verdict, limits. All that lasts is in the plan, `memory` and `state`. */
 
-enum { LG_MOST_ROUNDS = 8 };
 
 typedef struct {
   double own, cost, off, worst, defect; /* cost and that with penalties, hard rows exceeded in all and
                                         most, defects */
   int64_t steps;
 } lg_verdict;
+
+/* Whether it is known that the start is beyond reach, and then the controls of least excess. */
+typedef struct {
+  int is_known;
+  double *u;
+} lg_reach;
 
 /* What the last solve or step led to, as far as plans are compared by it. */
 static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings *o, int64_t row)
@@ -183,11 +188,11 @@ static double excess_behind(const lg_model *m, const lg_task *q, lg_state *s, in
 static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
                            int64_t j, int64_t parts, double *u)
 {
-  static const double shares[] = {0, 0.01, 0.25, 0.5, 0.75, 0.99, 1};
-  enum { LAST = 6 };
+  static const double shares[] = LG_REACH_SHARES;
+  enum { LAST = sizeof shares / sizeof *shares - 1 };
   double h[LAST + 1], least = INFINITY;
   int moves = 1, rises = 1;
-  for (int round = 0; moves && round < LG_MOST_ROUNDS; round++) {
+  for (int round = 0; moves && round < LG_REACH_ROUNDS; round++) {
     moves = 0, rises = 1;
     for (int64_t i = 0; i < 2 * m->nv; i++) {
       double *const own = u + i / m->nv * m->nu + m->controls[i % m->nv], was = *own;
@@ -211,8 +216,12 @@ static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, con
 /* Whether the start exceeds a hard row so much that the second node does, too, whatever controls do.
  * Then there is no plan, and controls of least excess of this row are in `u`. The corner across has to
  * say so as well, as a product of controls rises from either. If the step of the plan does not follow
- * its motion, shorter ones say so, and that the step exceeds some row there is enough. */
-static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double *u)
+ * its motion, shorter ones say so, and that the step exceeds some row there is enough.
+ *
+ * For each row that the start exceeds, either corner takes at most LG_REACH_ROUNDS rounds, over nv controls
+ * at two nodes, each at all LG_REACH_SHARES: 224 nv steps in all, in up to LG_REACH_PARTS parts each. The
+ * watch is asked before each row. */
+static int is_out_of_reach(const lg_model *m, lg_task *q, const lg_settings *o, double *u)
 {
   lg_state own, *s = &own;
   double x[m->nq], rows[m->nr + 1], cost, found[2 * m->nu], across[2 * m->nu];
@@ -251,15 +260,22 @@ static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, double
   return 0;
 }
 
+/* The same, looked for once a call: of the plan it takes no more than the sizes of states. */
+static int is_beyond(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, lg_reach *start)
+{
+  if (!start->is_known) c->beyond = is_out_of_reach(m, q, o, start->u);
+  start->is_known = 1;
+  return (int)c->beyond;
+}
+
 /* What a plan is worth: as `MPCInfo.of` in Python. Of a new one with open defects nothing is known,
  * however it ended; a real-time step leaves defects of second order, which the next call closes. Of
  * a plan whose defects take half of the digits of start and reference nothing is left to close: the
  * next call begins anew, as behind a plan whose steps do not solve their equations. Where the start
  * says that there is no plan, a lost one leaves controls of least excess. */
-static int judged(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int status,
-                  const lg_verdict *v, int is_step)
+static int judged(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, lg_reach *start,
+                  int status, const lg_verdict *v, int is_step)
 {
-  double u[2 * m->nu];
   const double size = larger(1, larger(largest(q->x0, m->nq, 0), largest(q->x_ref, m->nq, 0)));
   const int is_lost = status == LG_NOT_FINITE || !(v->defect * sqrt(DBL_EPSILON) <= size)
                       || !is_resolved(m, q);
@@ -267,16 +283,16 @@ static int judged(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *
   const int is_open = is_lost || (!is_step && !(v->defect <= o->acceptable));
   if (!is_open && status == LG_INFEASIBLE) return LG_EXCEEDED;
   if (!is_open && !(v->worst > o->acceptable)) return LG_OK;
-  c->beyond = is_beyond(m, q, o, u);
-  if (c->beyond && is_lost) copy(q->plan + (q->horizon + 1) * m->nq, u, m->nu);
-  return c->beyond ? LG_EXCEEDED : LG_UNSOLVED;
+  if (!is_beyond(m, q, o, c, start)) return LG_UNSOLVED;
+  if (is_lost) copy(q->plan + (q->horizon + 1) * m->nq, start->u, m->nu);
+  return LG_EXCEEDED;
 }
 
 /* Plan anew: from the best of the starts, the last plan among them, to convergence, after some
  * iterations of this call. Where that gains little over the last plan what going on costs is usual
  * from now on. */
-static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int64_t taken,
-                 double going_on)
+static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, lg_reach *start,
+                 int64_t taken, double going_on)
 {
   int64_t sizes[8], is_last = 0;
   lg_verdict last = {INFINITY, INFINITY, INFINITY, 0, 0, 0}, v;
@@ -307,7 +323,7 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   const int is_gain = !has_last || (!is_last && o->jump * v.cost < last.cost);
   usual(c, larger(v.cost, is_gain ? 0 : going_on), 0);
   tell(c, status, &v, 0);
-  return judged(m, q, o, c, status, &v, 0);
+  return judged(m, q, o, c, start, status, &v, 0);
 }
 
 /* Real-time steps from the plan, with further ones no more than are left. */
@@ -362,20 +378,19 @@ static int is_plan(const lg_task *q, const lg_settings *o, int status, const lg_
  * either. A plan that is found is the answer. Else the plan of the steps goes on, with the first inputs
  * of least violation. No other guess is tried in later calls that violate by more than half of what
  * was certified; the share doubles in a horizon. */
-static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int status,
-                     lg_verdict *found)
+static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, lg_reach *start,
+                     int status, lg_verdict *found)
 {
   double *const holds = &c->state[LG_CERTIFIED];
   *holds = found->worst > o->acceptable ? *holds * exp2(1 / (double)q->horizon) : 0;
   if (status == LG_NOT_FINITE || !(found->worst > o->acceptable) || !can_relax(m, q)) return status;
   lg_verdict other = *found;
-  double last[LG_LOG], first_u[m->nu], least[2 * m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
+  double last[LG_LOG], first_u[m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
   const double worst = found->worst;
   int is_local = status == LG_INFEASIBLE, is_found = 0, ended = LG_ITERATIONS;
   int is_sought = *holds > 0 && worst > *holds;
   if (is_local && is_sought) return status;
-  c->beyond = is_beyond(m, q, o, least);
-  if (is_local && c->beyond) return status;
+  if (is_beyond(m, q, o, c, start) && is_local) return status;
   const lg_task before = *q;
   swap_plan(m, q, c->other, 0), copy(last, q->log, LG_LOG), copy(first_u, u, m->nu);
   if (!is_local && c->most > found->steps && !is_over(q)) {
@@ -412,11 +427,13 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
 static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c)
 {
   double *const state = c->state;
+  double beyond_u[2 * m->nu];
+  lg_reach start = {0, beyond_u};
   c->cause = LG_GOES_ON, c->beyond = 0;
   q->start = state[LG_STARTED];
   if (!(state[LG_PLANNED] > 0)) {
     c->cause = state[LG_PLANNED] == 0 ? LG_FIRST : LG_FAILED;
-    return first(m, q, o, c, 0, 0);
+    return first(m, q, o, c, &start, 0, 0);
   }
   int64_t left = 2 * (c->iterations_most + (int64_t)o->real_time_more);
   if (left > c->most) left = c->most;
@@ -451,7 +468,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
       c->cause = LG_JUMPED;
       q->start = q->t[0];
       state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
-      return first(m, q, o, c, found.steps, found.cost);
+      return first(m, q, o, c, &start, found.steps, found.cost);
     }
     state[LG_DUE] = jumps;
     double going_on = found.cost;
@@ -466,9 +483,9 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     }
     usual(c, larger(dearest, going_on), fading);
   }
-  status = certified(m, q, o, c, status, &found);
+  status = certified(m, q, o, c, &start, status, &found);
   tell(c, status, &found, 1);
-  return judged(m, q, o, c, status, &found, 1);
+  return judged(m, q, o, c, &start, status, &found, 1);
 }
 
 /* What a plan begins with. */
