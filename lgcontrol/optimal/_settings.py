@@ -297,5 +297,8 @@ DEFAULT = Settings()
 
 
 def told(settings: Settings, size: Any) -> Any:
-    """Unit of a tolerance: a size below 1, one up to 1000, a thousandth of a size above."""
+    """Unit of a tolerance for a quantity of some size.
+
+    The size itself if it is below 1, 1 from 1 to 1000, a thousandth of the size above.
+    """
     return size / np.clip(size, 1, 1 / settings.slope_least)

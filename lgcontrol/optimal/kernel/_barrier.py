@@ -242,15 +242,15 @@ class BarrierProblem:
         return np.where((size > 0) & np.isfinite(size), size, other)
 
     def _counted(self, size: np.ndarray) -> np.ndarray:
-        """Sizes as loops count them: none from 1/30 to 30."""
+        """Sizes as loops count them: 1 from 1/30 to 30, continuous beyond."""
         return size / np.clip(size, 1 / self.o.size_free, self.o.size_free)
 
     def _responses(self, size: np.ndarray, of: int, *, turns: int = 2) -> np.ndarray:
-        """Changes of states over the horizon that controls of some sizes cause, at first order.
+        """Changes of states over the horizon that controls of some sizes cause, to first order.
 
-        What they add to steps, and what that adds to other states; two turns, as growth in loops
-        says nothing. Of plans a state does not add to itself: its growth, which stiff ones have,
-        is no size.
+        Controls add to all steps. In each further turn, these changes add to other states. The
+        turns are few: with each, states that drive each other seem to change more. Of plans a
+        state does not drive itself: a stiff one would seem to grow without limit.
         """
 
         def total(by_step: np.ndarray) -> np.ndarray:
@@ -265,10 +265,10 @@ class BarrierProblem:
         return found
 
     def _set_scales(self, it: PlanIterate, of: int) -> bool:
-        """Scales of a kind. Those of plans are those of loops where few states have a size.
+        """Set scales of a kind; returns whether they are.
 
-        Others take the mean of these, whose units are others, and the rules of loops depend on
-        it less. Whether they are of their kind.
+        If few states have a size, those of plans are those of loops: other states take the mean
+        size, of other units, and scales of loops depend less on it.
         """
         is_own = self._measure(it, of) or of == OF_STEPS
         if not is_own:
@@ -337,16 +337,18 @@ class BarrierProblem:
         self.metric = self.rate * self.rate
 
     def _scale_cost_and_rows(self, of: int) -> None:
-        """The largest derivatives of scaled cost and rows, for changes of the sizes.
+        """Set the factors of the cost and of rows by derivatives for changes of the sizes.
 
-        Of plans they are one. Of the cost that counts which such a change leaves by curvature, but
-        at least a share: that of a linear cost stays, that of a square falls on the way to its
-        least. Without one at first, its curvature becomes one: constraints move it from its least.
-        Rows count where they are nearest to their limits; one-sided ones have the derivative of a
-        curved cost. A row without one, as a square at zero, has its distance.
+        Of plans, the largest derivative of the cost becomes one. Curvature may end a derivative
+        within such a change, as that of a square next to its minimum: only the rest counts then, at
+        least a share 1 / `gradient_bent`. If there is next to no derivative, the curvature becomes
+        one, as constraints lead away from the minimum. Of an equality the derivative at the node
+        nearest to the limit becomes one, of other rows `gradient_bent`. If there is next to none,
+        as of a square at zero, the distance from the limit takes its place.
 
-        In loops they are at most some. Those of the cost are at least one; below that its curvature
-        counts, too. Those of rows are at least one if there are sizes other than one.
+        Of loops, the largest derivative of the cost is moved into [1, `gradient_most`]; below one,
+        half of the curvature counts, too. Those of rows are at most `gradient_most`, and at least
+        one if any size is not one.
         """
         ex, n, o, size = self.ex, self.n, self.o, self.size
         most, least = o.gradient_most, float((size != 1).any())

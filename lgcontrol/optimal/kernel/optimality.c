@@ -52,7 +52,8 @@ static double widest_gap(const lg_model *m, const lg_task *q, const lg_state *s,
   return widest_of(gap, q->horizon, m->nx, s->rate, 0);
 }
 
-/* Unit of a tolerance: a size below 1, one up to 1000, a thousandth of a size above. */
+/* Unit of a tolerance for a quantity of some size: the size itself if it is below 1, 1 from 1 to 1000, a
+ * thousandth of the size above (1 / slope_least). */
 LG_INLINE double told(const lg_settings *o, double size)
 {
   return size / clip(size, 1, 1 / o->slope_least);

@@ -62,15 +62,16 @@ LG_INLINE double known_size(double size, double other)
   return size > 0 && size < INFINITY ? size : other;
 }
 
-/* A size as loops count it: none from 1/30 to 30. */
+/* A size as loops count it: 1 from 1 / size_free to size_free, continuous beyond. */
 LG_INLINE double counted(const lg_settings *o, double size)
 {
   return size / clip(size, 1 / o->size_free, o->size_free);
 }
 
-/* Changes of states over the horizon that controls of some sizes cause, at first order: what they add
- * to steps, and what that adds to other states; two turns at most, as growth in
- * loops says nothing. Of plans a state does not add to itself: its growth, which stiff ones have, is no size. */
+/* Changes of states over the horizon that controls of some sizes cause, to first order. Turn 0 has what
+ * controls add in all steps, each further turn what these changes add to other states. The turns are few:
+ * with each of them, states that drive each other seem to change more. Of plans a state does not drive
+ * itself: a stiff one would seem to grow without limit. */
 static void respond(const lg_model *m, const lg_task *q, const lg_state *s, const double *size,
                     int turns, int64_t of, double *found)
 {
@@ -95,7 +96,7 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
 
 /* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
  * how far they are from the reference, from what equalities ask for, and what controls change.
- * Controls without limits: what changes states by their sizes, of plans the largest that one asks for.
+ * Controls without limits: what changes states by their sizes; of several such sizes, plans take the largest.
  * Whether a share LG_SIZED of the states has one; the others take the mean of all sizes. */
 static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
@@ -185,10 +186,13 @@ static void set_metric(const lg_model *m, lg_state *s)
     s->rate[i] = 1 / s->size[i], s->metric[i] = s->rate[i] * s->rate[i];
 }
 
-/* The scale of the cost. Of plans its derivative, for changes of the sizes, becomes one. It counts as far as
- * such a change leaves of it by curvature, but at least a share: that of a square falls on the way to its
- * least. Without a derivative at first, its curvature becomes one: constraints move it from its least. In
- * loops the derivative is at least one and at most some; below one the curvature counts, too. */
+/* The factor of the cost. Derivatives are those for changes of the sizes.
+ *
+ * Of plans the largest derivative becomes one. Curvature may end a derivative within such a change, as that
+ * of a square next to its minimum: only the rest counts then, at least a share 1 / gradient_bent. If there
+ * is next to no derivative, the curvature becomes one, as constraints lead away from the minimum.
+ * Of loops the largest derivative is moved into [1, gradient_most]. Below one, half of the curvature
+ * counts as a derivative, too. */
 static double scale_of_cost(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o,
                             int64_t of)
 {
@@ -211,9 +215,11 @@ static double scale_of_cost(const lg_model *m, const lg_task *q, const lg_state 
   return steepest > 0 ? 1 / steepest : 1;
 }
 
-/* The scale of a row. Of plans its derivative, for changes of the sizes, becomes one if it is an equality,
- * else that of a curved cost; where it is nearest to its limit. One without, as a square at zero, has its
- * distance. In loops the largest derivative is at most some, and at least one if there are sizes. */
+/* The factor of a row. Derivatives are those for changes of the sizes.
+ *
+ * Of plans the derivative at the node nearest to the limit becomes one of an equality, gradient_bent of
+ * other rows. If there is next to none, as of a square at zero, the distance from the limit takes its place.
+ * Of loops the largest derivative is at most gradient_most, and at least one if any size is not one. */
 static double scale_of_row(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o,
                            int64_t of, int64_t r)
 {
@@ -245,8 +251,8 @@ static double scale_of_row(const lg_model *m, const lg_task *q, const lg_state *
   return size > 0 ? aim / size : 1;
 }
 
-/* Scales of a kind. Those of plans are those of loops where few states have a size: others take the mean of
- * these, whose units are others, and the rules of loops depend on it less. Whether they are of their kind. */
+/* Scales of a kind; returns whether they are. If few states have a size, those of plans are those of loops:
+ * other states take the mean size, of other units, and scales of loops depend less on it. */
 static int set_scales(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int64_t of)
 {
   const int is_own = measure(m, q, s, o, of) || of == LG_OF_STEPS;
