@@ -105,7 +105,7 @@ class NewtonKKTSolver:
         memory.give(setting, t, x0, self.model.sides.weight)
         status = memory.run(
             "step", start=t[0] - shift * self.model.problem.dt, max_iterations=steps,
-            mu_most=self.settings.real_time_mu, more=int(self.settings.real_time_more),
+            more=memory.most,
         )  # fmt: skip
         return self._report(status, time.perf_counter() - started, is_step=True)
 

@@ -688,7 +688,7 @@ class NewtonKKT(BarrierProblem):
         x0: np.ndarray,
         steps: int = 1,
         *,
-        more: int | None = None,
+        more: float = np.inf,
         watch: Callable[[np.ndarray], bool] | None = None,
     ) -> bool:
         """Real-time steps from the iterate of a solve; False where a line search failed.
@@ -702,7 +702,7 @@ class NewtonKKT(BarrierProblem):
         unless it costs much more than the plan at the start.
         """
         o, kept, started = self.o, None, None
-        most = steps + (int(o.real_time_more) if more is None else more)
+        most = steps + int(min(o.real_time_more, more))
         if self.change_scales(OF_STEPS):
             self._set_metric()
             self._set_limits()

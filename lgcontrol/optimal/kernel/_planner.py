@@ -45,7 +45,7 @@ from ._library import (
     loading_kernel,
 )
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
-from ._memory import KernelMemory
+from ._memory import STATUS, KernelMemory
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, KernelRun
 from ._several import best_of, solved_side_by_side
@@ -504,6 +504,8 @@ class InteriorPointSolver:
                 elif watch.ended is not None or status == ITERATIONS:
                     why = watch.ended or SolveStatus.ITERATION_LIMIT
                     text = f"a second attempt from guess='cheapest' was cut short: {why}"
+                else:
+                    text = f"a second attempt from guess='cheapest' ends {STATUS[status]}"
         self.plan = run.plan
         made = self._results.solution(run, tolerance=tolerance, ended=cut, set_up=set_up)
         return made._with_message(f"{made.message}; {text}") if text else made
@@ -719,8 +721,7 @@ class InteriorPointSolver:
             with nullcontext() if watch is None else watch.over(memory.task):
                 status = memory.run(
                     "step", start=plan.head[0], max_iterations=iterations,
-                    more=int(self.settings.real_time_more), mu_most=self.settings.real_time_mu,
-                    tolerance=KEPT,
+                    more=MOST, tolerance=KEPT,
                 )  # fmt: skip
             log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)

@@ -259,7 +259,7 @@ back back its second part
 TASK = _table("""
 size horizon steps
 size max_iterations of this call; of a plan, of all its ways
-size more most further real-time steps if a plan is far off
+size more further real-time steps there is room for, if a plan is far off
 size resume how it begins, one of `Begun`
 size starts which of `STARTS` are tried, the sum of their numbers
 size of which scales, one of `Scales`
@@ -267,7 +267,6 @@ size exact whether second derivatives are used
 number dt step, s; the mean of unequal ones
 number tolerance largest error of a converged solve
 number start time of the plan that real-time steps go on from, s
-number mu_most largest barrier parameter of real-time steps
 numbers t times of nodes
 given steps lengths of steps, s
 given x_ref reference states

@@ -326,14 +326,13 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   return judged(m, q, o, c, start, status, &v, 0);
 }
 
-/* Real-time steps from the plan, with further ones no more than are left. */
+/* Real-time steps from the plan, of which as many as are left for the call. */
 static int stepped(const lg_model *m, lg_task *q, const lg_settings *o, double started,
                    int64_t iterations, int64_t left, lg_verdict *v)
 {
-  q->start = started, q->mu_most = o->real_time_mu;
+  q->start = started;
   q->max_iterations = iterations < left ? iterations : left;
   q->more = left - q->max_iterations;
-  if (q->more > (int64_t)o->real_time_more) q->more = (int64_t)o->real_time_more;
   const int status = lg_newton_step(m, q, o);
   *v = verdict(m, q, o, 0);
   return status;

@@ -93,8 +93,8 @@ static void keep_blocks(const lg_model *m, const lg_task *q, lg_state *s)
 }
 
 /* The plan at the times of the task: nodes between those that it has where it is not later by a
- * whole step; beyond its end the last controls are held. Other inputs follow the reference. A clock
- * that jumped says no more than no time, or that of a whole plan. */
+ * whole step; beyond its end the last controls are held. Other inputs follow the reference. A time before
+ * the plan counts as its start, one beyond its end as its end. */
 static void later(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon;
@@ -182,14 +182,15 @@ static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s, const
   return 0;
 }
 
-/* A distance as far as it fits the multiplier that was kept. */
+/* A distance, moved next to the one that its multiplier has at the barrier parameter. */
 LG_INLINE double fitting(double distance, double kept, double mu, double most)
 {
   return kept > 0 ? clip(distance, mu / (most * kept), most * mu / kept) : distance;
 }
 
-/* The trial that the plan was rolled out to, with the multipliers of the plan. Distances from rows
- * that do not fit them are off at first, as defects are: multipliers are worth more. */
+/* The trial of the plan's rollout, with the multipliers of the plan. If a distance from a row does not fit
+ * its multiplier, the multiplier stays and the distance moves. The first step removes that error, as it
+ * removes defects. */
 static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
@@ -251,12 +252,14 @@ static int is_solved(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   return error_of(m, q, s, o, s->mu) <= o->mu_error * s->mu;
 }
 
-/* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains,
- * is improved by steps of the solve at a barrier parameter that follows how far from optimal the
- * plan is; a line search that fails leaves the plan. With hard rows only the first step is rolled
- * out, and the last one if defects are large: a rollout along curved rows loses the distances that
- * their multipliers fit. Where they end with a hard row exceeded the last
- * iterate that kept all of them counts, unless it costs much more than the plan at the start. */
+/* Real-time steps. The plan moves on to the times of the task and is rolled out from x0 under its gains.
+ * Steps of the solve improve it, at a barrier parameter that follows how far from optimal the plan is. A
+ * line search that fails leaves the plan as it is.
+ *
+ * With hard rows the first step is rolled out, and the last one if defects are large. Other steps are
+ * not: a rollout along curved rows changes the distances that the multipliers of these rows fit. If the
+ * steps end with a hard row exceeded, the last iterate without an excess is taken instead, unless it
+ * costs much more than the plan at the start. */
 LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   const int64_t N = q->horizon;
@@ -276,7 +279,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   else copy(s->now.x, x0, m->nq);
   s->extends = 0;
   int status = LG_ITERATIONS;
-  const int64_t most = q->max_iterations + q->more;
+  const int64_t more = (int64_t)o->real_time_more, most = q->max_iterations + (q->more < more ? q->more : more);
   double off = 0, started = 0, fall = 0;
   int has_kept = 0;
   for (;;) {
@@ -298,10 +301,10 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     const int is_first = q->iterations == 0, is_calm = s->mem->spread > 0;
     const int is_cut = s->mem->alpha < o->real_time_short;
-    const double high = larger(q->mu_most, worth(s));
+    const double high = larger(o->real_time_mu, worth(s));
     const int is_raised = is_cut && s->mu < high;
     if (is_raised) {
-      s->mu = s->mem->mu = larger(q->mu_most, smaller(high, o->real_time_rise * s->mu));
+      s->mu = s->mem->mu = larger(o->real_time_mu, smaller(high, o->real_time_rise * s->mu));
       recentre(m, q, s, o);
     } else if (is_first) {
       const double share = o->mu_factor, known = s->mem->alpha == 1 ? off * off : share * off;
@@ -311,7 +314,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
       s->mu = s->mem->mu = larger(o->real_time_mu_last, o->mu_factor * s->mu);
     }
     q->iterations++;
-    int is_ready = 0; /* again where the state moved: at a barrier that what is to be gained fits */
+    int is_ready = 0; /* twice if the state moved: at a barrier parameter that fits the gain of the step */
     for (int again = 0; again < 2; again++) {
       tau = larger(o->boundary, 1 - s->mu);
       misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
@@ -340,10 +343,10 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     copy(s->rows, s->t_rows, (N + 1) * m->nr);
     const int is_far = (off > o->real_time_far && !is_modelled)
       || s->mem->alpha < o->real_time_short || exceeds(m, q, s, s->rows)
-      || (has_hard(m, q) && s->mu > q->mu_most);
+      || (has_hard(m, q) && s->mu > o->real_time_mu);
     const int is_due = q->iterations < q->max_iterations || (q->iterations < most && is_far);
     if (is_due && !(q->watch && q->watch(q->log))) continue;
-    /* What the caller is told is known without another expansion. */
+    /* The log needs values of the trial alone, and no other expansion. */
     s->f = 0;
     for (int64_t k = 0; k <= N; k++) s->f += s->t_cost[k];
     copy(s->gap, s->t_gap, N * m->nx);
@@ -355,7 +358,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     expand(m, q, s);
     misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   }
-  /* Exceeded by two calls one after the other, and next to an optimum at a penalty: not to be kept. */
+  /* Two calls in turn exceed hard rows, and the plan is next to an optimum at a penalty: it cannot keep them. */
   const int is_settled = off <= o->acceptable
     || (off <= o->real_time_far && s->mem->alpha >= o->real_time_short);
   const int beyond = exceeds(m, q, s, s->rows);
