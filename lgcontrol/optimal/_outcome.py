@@ -208,13 +208,14 @@ def sentence(
     """What a status means.
 
     A solver may say why there are no steps, what makes it feasible, how its steps lead nowhere, and
-    how long it took to begin.
+    how long it took to begin. Real-time steps have no residual.
     """
     failed = failed or "the numbers of the iterates are not finite: start elsewhere"
     infeasible = infeasible or "give one of them soft=, allow more time, or start elsewhere"
     optimal = f"optimal to {last.kkt:.1e} after {last.number} iterations"
     residual = f"residual {last.kkt:.1e} after"
-    spent = f"residual {last.kkt:.1e} at the time limit, after {last.time:.3g} s"
+    reached = f"{last.number} iterations" if np.isnan(last.kkt) else f"residual {last.kkt:.1e}"
+    spent = f"{reached} at the time limit, after {last.time:.3g} s"
     if set_up > last.time / 2:
         spent += (
             f", of which the set-up took {set_up:.2g} s: allow more, or keep a solver, solver = "

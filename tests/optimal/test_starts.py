@@ -66,6 +66,15 @@ def test_a_pillar_between_start_and_goal_is_passed_at_its_side():
         np.testing.assert_allclose(x[-1], [4, 0, 0, 0], atol=1e-6)
 
 
+def test_a_second_search_that_leads_to_no_plan_is_told():
+    point = System("point", Rn(1), lambda t, x, u, p: u, inputs=[Input("u", "", -1, 1)])
+    far = Bound("x0", lower=3.0, at="terminal")
+    found = OptimalControlProblem(point, 4, 0.5, reference=[0.0], bounds=[far]).solve([0.0])
+    assert found.status == "infeasible"
+    second = "a second search, from a random change of its guess, ends infeasible"
+    assert found.message.endswith(second)
+
+
 def test_starts_are_the_same_in_every_run_and_more_of_them_begin_alike():
     few, again, more = (TASK.problem.solve(TASK.x0, starts=k) for k in (3, 3, 5))
     assert np.array_equal(few.x, again.x)

@@ -219,4 +219,7 @@ class KernelMemory:
         self.task.of = OF_PLANS
         for name, value in options.items():
             setattr(self.task, name, value)
+        return self._enter(entry)
+
+    def _enter(self, entry: str) -> Any:
         return getattr(self.kernel, entry)(*self._structs)

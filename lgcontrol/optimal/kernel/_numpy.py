@@ -25,7 +25,6 @@ from ._table import (
     LOG,
     MEMORY,
     NOT_FINITE,
-    OF_PLANS,
     OF_STEPS,
     STALLED,
     WARM,
@@ -61,11 +60,7 @@ class NumpyMemory(KernelMemory):
         super().give(setting, t, x0, weight)
         self.setting = setting
 
-    def run(self, entry: str, **options: Any) -> Any:
-        """An entry point of the kernel with options of the task; returns the status."""
-        self.task.of = OF_PLANS
-        for name, value in options.items():
-            setattr(self.task, name, value)
+    def _enter(self, entry: str) -> Any:
         with np.errstate(all="ignore"):
             return getattr(self, f"_{entry}")()
 

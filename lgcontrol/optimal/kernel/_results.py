@@ -191,7 +191,7 @@ class KernelResults:
         def later() -> dict[str, Any]:
             text = unknown
             if status is SolveStatus.TIME_LIMIT:
-                text = f"{steps} iterations after {seconds:.3g} s, more were due"
+                text = f"{sentence(status, entry, KEPT)}: more were due"
             if not text and status is SolveStatus.FAILED:
                 text = "the motion from the measured state diverges"
                 if np.isfinite(entry.cost):

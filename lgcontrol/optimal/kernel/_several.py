@@ -109,10 +109,8 @@ def best_of_starts(
     count, began, ends = check_count("starts", starts), time.perf_counter(), Ends(options)
     limit = options.pop("time_limit", np.inf)
     progress = Progress(f"{count} starts of {solver.problem.system.name}")
-    default: Any = make_solver("interior_point", solver.problem)
-    asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
     found = [solver.solve(x0, **options | {"time_limit": limit})]
-    changed = _RandomGuesses(default, asked, found[0])
+    changed = _RandomGuesses.about(solver.problem, x0, found[0], options)
     guesses = [changed(k) for k in range(1, count)]
 
     def done(own: Any, k: int) -> OptimalSolution | None:
@@ -129,7 +127,7 @@ def best_of_starts(
     else:
         made = [done(solver, k) for k in range(count - 1)]
     found = [found[0], *(one for one in made if one is not None)]
-    least = ACCEPTABLE_RESIDUAL / asked.plan["kept"][SCALE]
+    least = ACCEPTABLE_RESIDUAL / changed.scale
     optima = _optima([one for one in found if one.is_success], least, changed.size)
     off = next((k for k, one in enumerate(optima) if not coarse(one.solution)), 0)
     optima = optima[off:] + optima[:off]
@@ -146,25 +144,22 @@ def from_changed_guess(
 ) -> OptimalSolution:
     """A plan from a random change of the default guess if none was found, else what was found.
 
-    In the middle of an obstacle a plan can be a stationary point of the violation. Changes to both
-    sides help alike there, and a search takes neither.
+    The message tells of this second search. In the middle of an obstacle a plan can be a stationary
+    point of the violation. Changes to both sides help alike there, and a search takes neither.
     """
     left = deadline - time.perf_counter()
     if found.status is not SolveStatus.INFEASIBLE or left <= 0:
         return found
-    default: Any = make_solver("interior_point", solver.problem)
-    asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
-    guess = _RandomGuesses(default, asked, found)(1)
+    guess = _RandomGuesses.about(solver.problem, x0, found, options)(1)
     own = solver._twin() if hasattr(solver, "_twin") else solver
     other = own.solve(x0, **options | {"guess": guess, "time_limit": left})
     best = other if other.is_success else found
     solver.plan = best.plan
-    if best is found:
-        return found
-    return best._with_message(
-        f"{best.message}; the search from the default guess led to no plan, this one begins at a "
-        "random change of it"
-    )
+    if other.is_success:
+        told = "the first search led to no plan, this one begins at a random change of its guess"
+    else:
+        told = f"a second search, from a random change of its guess, ends {other.status}"
+    return best._with_message(f"{best.message}; {told}")
 
 
 class _RandomGuesses:
@@ -178,6 +173,7 @@ class _RandomGuesses:
     def __init__(self, solver: Any, asked: OptimalSolution, first: OptimalSolution) -> None:
         self.once, self.problem, self.setting = solver.transcription, solver.problem, asked._setting
         self.n, self.m = self.problem.system.n_errors, len(self.once.controls)
+        self.scale = asked.plan["kept"][SCALE]  # of the cost
         self.size = asked.plan["scales"][0, -(self.n + self.m) :].copy()
         extent = _extent(self.problem.system, first.x)
         self.size[: self.n] = np.fmax(self.size[: self.n], extent)
@@ -192,6 +188,15 @@ class _RandomGuesses:
             for i in self.problem.free_start.tolist()
             if names[i] in rows.names and names[i] in coordinates
         }
+
+    @classmethod
+    def about(
+        cls, problem: Any, x0: np.ndarray, first: OptimalSolution, options: dict[str, Any]
+    ) -> _RandomGuesses:
+        """Those of a problem whose first solve ended at `first`."""
+        default: Any = make_solver("interior_point", problem)
+        asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
+        return cls(default, asked, first)
 
     def __call__(self, number: int) -> Nodes:
         """The changes of a number."""
