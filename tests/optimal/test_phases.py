@@ -516,6 +516,22 @@ def test_what_the_end_of_a_phase_costs():
         np.testing.assert_allclose(found.trajectory.u[:, 0], best, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("group", "name"), [(Rn(1), "x0"), (Product(motion=Rn(1), speed=Rn(1)), "motion")]
+)
+def test_messages_name_states_as_phases_do(group, name):
+    def solved(rate):
+        system = System("lag", group, lambda t, x, u, p: ca.vertcat(*[rate(x, u)] * group.dim),
+                        inputs=[Input("u", "", -1, 1)])  # fmt: skip
+        stop = Bound(name, 9, 9, at="terminal")
+        problem = PhasedProblem(Phase(system, 5, (0.5, 5), bounds=[stop]), time_weight=1)
+        return problem.solve(group.identity).message
+
+    lost = solved(lambda x, u: ca.sqrt(x[0] - 5) + u)
+    assert lost.startswith(f"the motion of lag, {name} is not finite")
+    assert f"; {name} misses its bound by 4 at t = 5 s" in solved(lambda x, u: u)
+
+
 def test_phases_on_different_groups():
     """Along a rail to its edge, then through the air to a mark: run up, coast, fall.
 
