@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ._animate_run import Movie as Movie
 from ._plot_estimation import Squares as Squares
 from ._plot_path import can_be_seen as can_be_seen
+from ._plot_run import run_size as run_size
 from ._style import COLORS as COLORS
 from ._style import DASHES as DASHES
 from ._style import INK as INK

@@ -13,6 +13,7 @@ from ..codegen._internal import UnknownNameError, unknown_name
 from ._draw import (
     FAILED_MARK,
     Item,
+    JudgedNumber,
     draw,
     figure_size,
     judged,
@@ -98,6 +99,23 @@ def plot_run(
     """
     check_run(run)
     found = judged(run, criteria)
+    items = _items(run, found, limits)
+    said = verdict(found) if run.status.is_success else run.message or str(run.status)
+    is_good = run.status.is_success and all(one.mark != FAILED_MARK for one in found)
+    title = f"{run.name}: {said}" if said else run.name
+    phases = getattr(run, "phases", ())
+    return _draw(items, events_of(run), title, INK if is_good else WARN, figure, phases)
+
+
+def run_size(run: PlottedRun) -> tuple[float, float]:
+    """Width and height in inches of what `plot_run` draws of a run that nobody judges."""
+    return figure_size(lay_out(_items(run, [], None)))
+
+
+def _items(
+    run: PlottedRun, found: Sequence[JudgedNumber], limits: Mapping[str, tuple[float, float]] | None
+) -> list[Item]:
+    """Table, panels and strips of a run that is judged by what was `found`."""
     tasks: Mapping[str, Any] = getattr(run, "tasks", {})
     items: list[Item] = [verdict_table(found)] if found else []
     signals = judged_panels(run, found)
@@ -130,11 +148,7 @@ def plot_run(
         items += error_panels(run.group, run.t, error, run.estimate_std)
     items += strips
     items += call_strips(run.controllers)
-    said = verdict(found) if run.status.is_success else run.message or str(run.status)
-    is_good = run.status.is_success and all(one.mark != FAILED_MARK for one in found)
-    title = f"{run.name}: {said}" if said else run.name
-    phases = getattr(run, "phases", ())
-    return _draw(items, events_of(run), title, INK if is_good else WARN, figure, phases)
+    return items
 
 
 def _is_shown(panel: Panel, others: Sequence[Panel]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...plotting import plot_run
-from ...plotting._internal import new_figure
+from ...plotting._internal import new_figure, run_size
 from .._bounds import ALONG, with_known_limits
 from .._rows import enter_end, rows_along, seen_bounds, unit_named
 from .._solution import DERIVED, drawn, inputs_within
@@ -23,7 +23,7 @@ def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:
     if len(runs) == 1:
         return plot_run(runs[0], **options)
     figure = options.get("figure")
-    sizes = np.array([plot_run(run).get_size_inches() for run in runs])
+    sizes = np.array([run_size(run) for run in runs])
     if figure is None:
         figure = new_figure(sizes[:, 0].max(), sizes[:, 1].sum())
     rows = figure.subfigures(len(runs), 1, height_ratios=sizes[:, 1], squeeze=False)[:, 0]
