@@ -296,7 +296,7 @@ Settings.__doc__ = _documented()
 DEFAULT = Settings()
 
 
-def told(settings: Settings, size: Any) -> Any:
+def tolerance_unit(settings: Settings, size: Any) -> Any:
     """Unit of a tolerance for a quantity of some size.
 
     The size itself if it is below 1, 1 from 1 to 1000, a thousandth of the size above.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._settings import Settings, told
+from .._settings import Settings, tolerance_unit
 from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting, Values
 from ._sweep import RiccatiFactors, riccati_back, riccati_factor
@@ -133,7 +133,7 @@ class BarrierProblem:
         o, model, box = self.o, self.model, self.setting.box
 
         def relaxed_by(limit: np.ndarray, size: Any) -> np.ndarray:  # less than what is violated
-            allowed = self.tolerance / 10 * told(o, size)
+            allowed = self.tolerance / 10 * tolerance_unit(o, size)
             return np.minimum(o.relax * np.maximum(size, np.abs(limit)), allowed)
 
         size = self.size[self.n :]
@@ -530,11 +530,11 @@ class BarrierProblem:
         self.stat = largest(r[1:, :n], r[:, n:], end, r[0, self.model.free], of_e)
         self.viol = largest(defects, rho, missed)
         sizes = 1 / self.d
-        unit = told(self.o, sizes)[self.row]
+        unit = tolerance_unit(self.o, sizes)[self.row]
         over = self.sign * (ex.rows[:, self.row] - self.own_limit) / unit
         over = over[active & ~relaxed].max(initial=0.0)  # not by the relaxed limit
         own = rho / self.d[self.row] / unit, missed * sizes[self.equal] / unit[self.ns :]
-        own = largest(ex.gaps / told(self.o, size[:n]), *own)
+        own = largest(ex.gaps / tolerance_unit(self.o, size[:n]), *own)
         self.own_viol = max(self.viol, over, own)
         by = size[n:], size[n:], 1.0, 1.0
         sizes = [(z * one)[on] for (_, z, on), one in zip(self.pairs(it), by, strict=True)]

@@ -22,7 +22,7 @@ from .._outcome import (
     worst_violations,
 )
 from .._plan import SCALE, Plan
-from .._settings import Settings, told
+from .._settings import Settings, tolerance_unit
 from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
@@ -104,7 +104,7 @@ class KernelResults:
             if code != NOT_FINITE:
                 price = once.rows.penalty(rows, once.rows.weights(setting.p))
                 scales = found["scales"][0, : len(once.rows.names)]
-                allowed = tolerance * told(self.settings, 1 / scales)
+                allowed = tolerance * tolerance_unit(self.settings, 1 / scales)
                 violations = worst_violations(once.rows, once.rows.excess(rows), nodes.t, allowed)
         entries = tuple(
             iteration_of(row, k, seconds, price=price) for k, row in enumerate(log.tolist())

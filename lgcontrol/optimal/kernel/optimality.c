@@ -54,7 +54,7 @@ static double widest_gap(const lg_model *m, const lg_task *q, const lg_state *s,
 
 /* Unit of a tolerance for a quantity of some size: the size itself if it is below 1, 1 from 1 to 1000, a
  * thousandth of the size above (1 / slope_least). */
-LG_INLINE double told(const lg_settings *o, double size)
+LG_INLINE double tolerance_unit(const lg_settings *o, double size)
 {
   return size / clip(size, 1, 1 / o->slope_least);
 }
@@ -239,7 +239,7 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s, const lg
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
       if (s->holds[i] == 0) continue;
-      const double unit = told(o, 1 / s->d[m->row[j]]);
+      const double unit = tolerance_unit(o, 1 / s->d[m->row[j]]);
       viol = widest(viol, s->rho[i]);
       r_viol = widest(r_viol, s->rho[i] / s->d[m->row[j]] / unit);
       if (s->gives[i] == 0) /* by the limit itself, not the relaxed one */
@@ -253,10 +253,10 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s, const lg
     for (int64_t j = 0; j < m->ne; j++) {
       const double unit = 1 / s->d[m->row[m->ns + j]];
       viol = widest(viol, s->missed[k * m->ne + j]);
-      r_viol = widest(r_viol, s->missed[k * m->ne + j] * unit / told(o, unit));
+      r_viol = widest(r_viol, s->missed[k * m->ne + j] * unit / tolerance_unit(o, unit));
     }
   }
-  for (int64_t i = 0; i < N * nx; i++) r_viol = widest(r_viol, s->gap[i] / told(o, s->size[i % nx]));
+  for (int64_t i = 0; i < N * nx; i++) r_viol = widest(r_viol, s->gap[i] / tolerance_unit(o, s->size[i % nx]));
   for (int64_t j = 0; j < nv; j++)
     s->zcount += (double)(N * (isfinite(s->lower[j]) + isfinite(s->upper[j])));
   s->zsum += weighed_sum(s->now.zl, N, nv, size + nx) + weighed_sum(s->now.zu, N, nv, size + nx);

@@ -7,7 +7,7 @@
 /* By how much a limit is relaxed: less than what counts as violated. */
 LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit, double size)
 {
-  return smaller(o->relax * larger(size, fabs(limit)), q->tolerance / 10 * told(o, size));
+  return smaller(o->relax * larger(size, fabs(limit)), q->tolerance / 10 * tolerance_unit(o, size));
 }
 
 /* Relaxed limits of controls and constraints, as they are now. */
