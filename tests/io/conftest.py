@@ -14,9 +14,6 @@ def urdf_data() -> Path:
 
 
 @pytest.fixture
-def robots() -> Path:
-    """Real robot files, which are kept beside the repository."""
-    folder = ROOT.parent / "shared" / "robots"
-    if not folder.is_dir():
-        pytest.skip(f"no robot files in {folder}")
-    return folder
+def robots(shared) -> Path:
+    """Real robot files, which are kept with the reference data."""
+    return shared / "robots"
