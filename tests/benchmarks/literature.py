@@ -14,21 +14,24 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import signal
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import NLPSolver
+from lgcontrol.optimal import NLPSolver, PhasedProblem
 from lgcontrol.optimal.phases._phases import MIDDLE
 from tests.optimal.literature import TASKS, in_units
+from tests.optimal.literature._task import Statement
 
 RESULTS = Path(__file__).parent / "results" / "literature.json"
 SOLVERS = ("ours", "ipopt", "fatrop")
-SECONDS = 15.0
-NOT_RUN = {"status": "not run", "success": False, "cost": None, "iterations": None}
+SECONDS, MOST_ITERATIONS = 15.0, 1000
+NOT_RUN = {"status": "not run", "success": False, "cost": None, "iterations": None, "CPU [s]": None}
 # Share by which a cost may exceed the best one; what counts as zero.
 DEARER, SMALL = 1e-4, 1e-3
 
@@ -62,7 +65,8 @@ def measured(name: str, scale: float) -> dict[str, Any] | None:
         return None
     row: dict[str, Any] = {"known": TASKS[name].optimum}
     for solver in SOLVERS:
-        row[solver] = apart(name, scale, solver) if scale == 1 or solver != "fatrop" else NOT_RUN
+        is_run = scale == 1 or solver != "fatrop"
+        row[solver] = apart(_solve, (name, scale, solver), SECONDS) if is_run else NOT_RUN
     costs = [row[s]["cost"] for s in SOLVERS if row[s]["success"]]
     best = min(costs) if costs else None
     for solver in SOLVERS:
@@ -72,43 +76,55 @@ def measured(name: str, scale: float) -> dict[str, Any] | None:
     return row
 
 
-def apart(name: str, scale: float, solver: str) -> dict[str, Any]:
-    """A solve in a process of its own."""
+def apart(run: Callable[..., None], arguments: tuple[Any, ...], seconds: float) -> dict[str, Any]:
+    """What a run sends by its pipe from a process of its own, which ends after so long."""
     context = multiprocessing.get_context("fork")
     mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_solve, args=(theirs, name, scale, solver))
+    process = context.Process(target=run, args=(theirs, *arguments))
     process.start()
-    found = mine.recv() if mine.poll(SECONDS) else {"status": "time limit"}
+    theirs.close()  # the end of a process, by its limit of the processor's time, is one of the pipe
+    try:
+        found = mine.recv() if mine.poll(seconds) else {"status": "time limit"}
+    except EOFError:
+        process.join()
+        is_limit = process.exitcode == -signal.SIGXCPU
+        found = {"status": "time limit" if is_limit else f"ended with {process.exitcode}"}
     process.kill()
     process.join()
     return {"success": False, "cost": None, "iterations": None, "CPU [s]": None} | found
 
 
 def _solve(pipe: Any, name: str, scale: float, solver: str) -> None:
-    warnings.simplefilter("ignore")
     task = TASKS[name]
     statement = task.state()
     if scale != 1:
         statement = in_units(statement, scale)
     assert statement is not None
+    plan, found = solved(statement, solver)
+    if plan is not None:
+        found |= {"cost": plan.cost / scale, "value": float(task.value(plan) / scale)}
+    pipe.send(found)
+
+
+def solved(statement: Statement, solver: str) -> tuple[Any, dict[str, Any]]:
+    """A plan, or None of a solver that raises, and what the tables say of it."""
+    warnings.simplefilter("ignore")
     chosen = None if solver == "ours" else NLPSolver(plugin=solver)
-    more: dict[str, Any] = {}
-    if solver != "ours":  # their own search: ours tries other durations where one leads nowhere
-        middle = statement.problem._longer(MIDDLE)
-        more = {"max_iterations": 1000, "durations": middle}
+    more: dict[str, Any] = {} if solver == "ours" else {"max_iterations": MOST_ITERATIONS}
+    if solver != "ours" and isinstance(statement.problem, PhasedProblem):
+        # their own search: ours tries other durations where one leads nowhere
+        more["durations"] = statement.problem._longer(MIDDLE)
     before = time.process_time()
     try:
         plan = statement.problem.solve(statement.x0, solver=chosen, **more)
     except Exception as error:  # of whatever a peer's library raises
-        pipe.send({"status": type(error).__name__})
-        return
-    factor = scale
-    pipe.send({
-        "status": str(plan.status), "success": bool(plan.is_success),
-        "cost": float(plan.cost / factor), "value": float(task.value(plan) / factor),
-        "iterations": plan.solution.iterations[-1].number,
+        return None, {"status": type(error).__name__, "message": str(error)}
+    inner = getattr(plan, "solution", plan)  # of phases it is that of their one problem
+    return plan, {
+        "status": str(plan.status), "success": bool(plan.is_success), "cost": float(plan.cost),
+        "iterations": inner.iterations[-1].number if inner.iterations else 0,
         "CPU [s]": round(time.process_time() - before, 3),
-    })  # fmt: skip
+    }  # fmt: skip
 
 
 def told(name: str, row: dict[str, Any]) -> str:
