@@ -129,7 +129,10 @@ def test_a_way_that_no_duration_allows_says_which_were_tried():
 
 
 def test_a_plan_of_longer_durations_undoes_a_verdict(monkeypatch):
-    """Searches of the problem itself are made to end infeasible, those of longer limits are not."""
+    """Searches of the problem itself are made to end infeasible, those of longer limits are not.
+
+    The plan of longer durations is the answer: it keeps all bounds.
+    """
     problem, x0 = TASKS["oscillator_comes_to_rest"].state()
     solved = OptimalControlProblem._solved
 
@@ -140,6 +143,8 @@ def test_a_plan_of_longer_durations_undoes_a_verdict(monkeypatch):
     monkeypatch.setattr(OptimalControlProblem, "_solved", lost)
     found = problem.solve(x0)
     assert found.status == "stalled"
+    assert not found.violations
+    np.testing.assert_allclose(found.trajectory.x[-1], 0.0, atol=1e-6)
     told = found.message.partition("; there is one with durations of at least ")[2]
     (phase,) = problem.phases
     longer = replace(phase, duration=(float(told.split()[0]), phase.limits[1]))

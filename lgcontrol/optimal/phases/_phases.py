@@ -345,9 +345,10 @@ class PhasedProblem:
 
         Too short a duration can be a stationary point of the violation: no small change of it helps
         where the way takes longer than all of it. What is found is infeasible only if all these
-        searches are: a plan of longer durations is one of the problem, too.
+        searches are: a plan of longer durations is one of the problem, too, and is the answer if no
+        search within the limits of the problem ends at one.
         """
-        exists, agree = "", True
+        kept, agree = None, True
         began, limit = perf_counter(), options.pop("time_limit", None)
         starts = [self._longer(share) for share in LONGER]
         for least in starts:
@@ -375,21 +376,26 @@ class PhasedProblem:
                     agree = agree and made.status == SolveStatus.INFEASIBLE
                     break
                 begin = of._told(made, start, options)
-                exists = f"; there is one with durations of at least {sum(least):.4g} s in all"
+                kept = kept or (made, sum(least))
             else:
                 return made._with_message(
                     f"{made.message}; the first search led to no plan, this one begins at "
                     f"durations of at least {sum(least):.4g} s in all"
                 )
+        is_doubtful = found.status == SolveStatus.INFEASIBLE and (kept is not None or not agree)
+        status = SolveStatus.STALLED if is_doubtful else found.status
+        if kept is not None:
+            plan, least = kept
+            return plan._with_message(
+                f"this plan keeps all bounds, but is no optimum; there is one with durations of at "
+                f"least {least:.4g} s in all, and this is it: narrow Phase(duration=) to it; the "
+                f"search for shorter ones ended without a plan: {found.message}",
+                status=status,
+            )
         tried = ", ".join(f"{sum(least):.4g}" for least in starts)
         message = f"{found.message}; nor was a plan found from longer durations, {tried} s in all"
-        is_infeasible = found.status == SolveStatus.INFEASIBLE
-        if exists:
-            message += f"{exists}: narrow Phase(duration=) to it"
-        elif is_infeasible and not agree:
+        if found.status == SolveStatus.INFEASIBLE and not agree:
             message += "; not all of these searches end infeasible"
-        is_doubtful = is_infeasible and (exists or not agree)
-        status = SolveStatus.STALLED if is_doubtful else found.status
         return replace(found, message=message, status=status)
 
     def _told(
