@@ -165,6 +165,33 @@ def test_bounds_of_inputs_along_the_path_hold_at_the_last_node(is_timed):
     assert np.allclose(found.trajectory.u, whole.trajectory.u, atol=1e-6)
 
 
+def test_a_landing_with_linear_inputs_takes_as_many_iterations_in_any_unit_of_time():
+    """Linear inputs are states with a free start, next to their reference."""
+
+    def landed(second: float) -> tuple[int, float]:
+        g = 3.7 / second**2
+        lander = System(
+            "lander", Rn(4), lambda t, x, u, p: [x[2], x[3], u[0], u[1] - g], inputs=["ax", "az"]
+        )
+        stated = [
+            Bound(lambda t, x, u, p: ca.sumsqr(u) * second**4, 16.0, 256.0, at="path"),
+            Bound(lambda t, x, u, p: x, 0.0, 0.0, at="terminal"),
+        ]
+        problem = OptimalControlProblem(
+            lander, 20, 0.31 * second, Q=np.zeros(4), R=1e-2 * second**3, reference=np.zeros(4),
+            bounds=stated, hold="first",
+        )  # fmt: skip
+        found = problem.solve([20.0, 100.0, -5.0 / second, -10.0 / second])
+        assert found.is_success
+        return found.iterations[-1].number, found.cost
+
+    usual, cost = landed(1.0)
+    for second in (1e-3, 1e3):
+        iterations, own = landed(second)
+        assert abs(iterations - usual) <= 0.2 * usual
+        assert own == pytest.approx(cost, rel=1e-6)
+
+
 def test_bounds_of_inputs_hold_where_a_later_phase_begins():
     """A mass in the plane, pushed within a disc in the second of two phases alone."""
     mass = System("mass", Rn(4), lambda t, x, u, p: ca.vertcat(x[2:], u), inputs=["a", "b"])

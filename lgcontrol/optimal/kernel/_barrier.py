@@ -307,8 +307,10 @@ class BarrierProblem:
         ratio = ratio if 0 < ratio < np.inf else 1.0
         controls = np.where(free, ratio, controls)
         # States next to the reference are moved all the same.
-        moved = o.relax * self._responses(controls, of, turns=0)
-        size = np.where(size > moved, size, 0.0)
+        moved = self._responses(controls, of, turns=0)
+        size = np.where(size > o.relax * moved, size, 0.0)
+        if of == OF_PLANS:  # free at the start, as linear inputs are: what controls change
+            size[model.free] = np.where(size > 0, size, moved)[model.free]
         # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)
         rises = np.minimum(controls, up * o.boundary)

@@ -139,6 +139,8 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   respond(m, q, s, size + nx, 0, of, with); /* states next to the reference are moved all the same */
   for (int64_t i = 0; i < nx; i++)
     if (!(size[i] > o->relax * with[i])) size[i] = 0;
+  for (int64_t j = 0; j < m->nf && of == LG_OF_PLANS; j++) /* as linear inputs are: what controls change */
+    if (size[m->free[j]] == 0) size[m->free[j]] = with[m->free[j]];
   /* what changes of these sizes change, beyond the first order, too: a cost that is a state */
   copy(s->trial.x, s->now.x, (N + 1) * m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
