@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._stage_model import Expansion
+from ._table import FIXED
 
 
 class RiccatiFactors(NamedTuple):
@@ -61,7 +62,8 @@ def riccati_factor(
     first = None
     if len(free):
         P0 = P[np.ix_(free, free)]
-        if cholesky(P0) is None:
+        C = cholesky(P0)
+        if C is None or (np.diag(C) ** 2 <= FIXED.singular * np.diag(P0)).any():
             return None
         first = np.linalg.inv(P0)
     return RiccatiFactors(costs, K, inverse, F, first)

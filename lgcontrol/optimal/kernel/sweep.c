@@ -153,8 +153,9 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       for (int i = 0; i < nf; i++) s->P0[i + j * nf] = P[m->free[i] + m->free[j] * xp];
     for (int j = 0; j < nf; j++) { /* in place, lower half, 1 / L on the diagonal */
       double *own = s->P0 + j * nf, pivot = own[j];
+      const double rounding = LG_SINGULAR * pivot;
       for (int l = 0; l < j; l++) pivot -= s->P0[j + l * nf] * s->P0[j + l * nf];
-      if (!(pivot > 0) || !isfinite(pivot)) return 0;
+      if (!(pivot > rounding) || !isfinite(pivot)) return 0;
       own[j] = 1 / sqrt(pivot);
       for (int i = j + 1; i < nf; i++) {
         for (int l = 0; l < j; l++) own[i] -= s->P0[i + l * nf] * s->P0[j + l * nf];
