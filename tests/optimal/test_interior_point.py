@@ -266,8 +266,9 @@ def before_a_wall(soft):
 def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
     """With a goal beyond the wall: an input that holds on, or goes for the goal, crosses it."""
     problem, steps = before_a_wall(soft), []
+    plan = InteriorPointSolver(problem).prepare().solve([0.84, 0.5], guess="rest", tolerance=1e-8)
     for solver in (in_numpy(problem), InteriorPointSolver(problem).prepare()):
-        plan = solver.solve([0.84, 0.5], guess="rest", tolerance=1e-8)
+        solver.plan = plan.plan
         steps.append(solver.step(plan.x[1], t0=problem.dt))
     a, b = steps
     told = [
