@@ -76,6 +76,7 @@ OTHERS = {
     ("_results.py", 1e-3): "what a message counts as met",
     ("_results.py", 1e-2): "what a message counts as kept",
     ("_results.py", 20): "iterations behind which a message says more",
+    ("_table.py", 1e-14): "roundings of a pivot",
     ("_table.py", 1e-11): "rounding of a state, relative: no size",
     ("_table.py", 1e-3): "a slope that is none; a violation that is rounding to refinements",
     ("_table.py", 0.6180339887498949): "a pattern without symmetry",

@@ -132,8 +132,8 @@ class FixedNumbers(NamedTuple):
     # Of the largest coordinate of any state: what differences of states have by rounding, and some
     # more. With 1e-8, moments of 7e9 hid the concentration and the temperature of a crystallizer.
     by_rounding: float = 1e-11
-    # Pivot of the cost to go of free initial states, as a share of its diagonal, that is rounding: a
-    # start that nothing fixes, as the place where a loop begins, moved by 1e26 m.
+    # Pivot of the cost to go of free initial states, as a share of its diagonal, that is rounding.
+    # A start that nothing fixes, as the place where a loop begins, moved by 1e26 m.
     singular: float = 1e-14
     # Share of the states that have a size, from which on scales are those of plans. With half the
     # hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts.
