@@ -14,6 +14,7 @@ from lgcontrol.optimal import (
     PhasedProblem,
     SolveStatus,
 )
+from lgcontrol.optimal.phases import _phases
 from tests.optimal.literature import TASKS, in_units
 
 from .test_interior_point import in_numpy
@@ -120,7 +121,7 @@ def test_a_way_that_no_duration_allows_says_which_were_tried():
     short = PhasedProblem(replace(phase, duration=(0.5, 2.0)), time_weight=1)
     plan = short.solve(x0)
     assert plan.status == "infeasible"
-    assert plan.message.endswith("nor was a plan found from longer durations, 1, 1.414, 2 s in all")
+    assert "; nor was a plan found from longer durations, 1, 1.414, 2 s in all; " in plan.message
     found = PhasedProblem(replace(phase, duration=(0.5, 8.0)), time_weight=1).solve(x0)
     assert found.is_success
     assert found.message.endswith("this one begins at durations of at least 8 s in all")
@@ -128,11 +129,13 @@ def test_a_way_that_no_duration_allows_says_which_were_tried():
     assert "longer durations" not in short.solve(x0, durations=[1.0]).message
 
 
-def test_a_plan_of_longer_durations_undoes_a_verdict(monkeypatch):
+@pytest.mark.parametrize("longer", [(0.5, 0.75, 1.0), (1.0,)])
+def test_a_plan_of_longer_durations_undoes_a_verdict(longer, monkeypatch):
     """Searches of the problem itself are made to end infeasible, those of longer limits are not.
 
-    The plan of longer durations is the answer: it keeps all bounds.
+    The plan of longer durations is the answer: it keeps all bounds. The longest duration is fixed.
     """
+    monkeypatch.setattr(_phases, "LONGER", longer)
     problem, x0 = TASKS["oscillator_comes_to_rest"].state()
     solved = OptimalControlProblem._solved
 
@@ -145,7 +148,10 @@ def test_a_plan_of_longer_durations_undoes_a_verdict(monkeypatch):
     assert found.status == "stalled"
     assert not found.violations
     np.testing.assert_allclose(found.trajectory.x[-1], 0.0, atol=1e-6)
-    told = found.message.partition("; there is one with durations of at least ")[2]
+    least = float(found.message.partition("optimal for durations of at least ")[2].split()[0])
     (phase,) = problem.phases
-    longer = replace(phase, duration=(float(told.split()[0]), phase.limits[1]))
-    assert problem.with_phases([longer]).solve(x0).is_success
+    assert least == pytest.approx(found.trajectory.duration, rel=1e-3)
+    at = found.message.partition("v misses its bound by ")[2].partition("at t = ")[2]
+    assert float(at.split()[0]) <= phase.limits[1]  # in seconds, not nodes
+    narrowed = replace(phase, duration=(least, phase.limits[1]))
+    assert problem.with_phases([narrowed]).solve(x0).is_success

@@ -202,7 +202,6 @@ def test_a_duration_keeps_its_limits_along_the_way():
     assert plan.is_success and abs(plan.cost - peer.cost) < 1e-5 * peer.cost
 
 
-@pytest.mark.compiled
 def test_a_duration_between_equal_limits_is_fixed():
     """As the one number: no free time with an equality, which a search may leave."""
     plans = [
@@ -215,6 +214,16 @@ def test_a_duration_between_equal_limits_is_fixed():
         Phase(cart(-1, 1), 4, (3.0, 3.0), duration_prior=(2.0, 1.0))
 
 
+def test_a_duration_with_a_prior_that_no_limit_allows_says_which_were_tried():
+    """The longest is fixed, and has no prior."""
+    far = [Bound("x", 1000, 1000, at="terminal")]
+    phase = Phase(cart(-1, 1), 4, (1.0, 2.0), bounds=far, duration_prior=(1.5, 1.0))
+    found = PhasedProblem(phase, time_weight=1.0).solve([0, 0])
+    assert found.status == "infeasible"
+    assert "longer durations, 1.414, 1.682, 2 s in all" in found.message
+
+
+@pytest.mark.compiled
 def test_c_and_numpy_keep_limits_of_the_start_alike():
     problem, x0 = parked()
     start = problem._flat.state(np.array(x0), [50**0.5])

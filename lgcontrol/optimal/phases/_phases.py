@@ -283,6 +283,7 @@ class PhasedProblem:
         def coarse(one: OptimalSolution) -> str:
             return DERIVED["coarseness"](solver, self._told(one, start, options), of_motion=True)
 
+        of = self  # whose plan is found
         found = self.problem._solved(
             first, is_last=False, coarse=coarse, guess=given, solver=solver, **options
         )
@@ -292,14 +293,14 @@ class PhasedProblem:
             left = options.get("time_limit", np.inf) - (perf_counter() - began)
             options = options | ({"time_limit": left} if "time_limit" in options else {})
             told = found.message.rpartition("; ")[2] if options.pop("starts", None) else ""
-            found = self._from_longer(found, start, guess, solver, options, ends)
+            found, of = self._from_longer(found, start, guess, solver, options, ends)
             if told and found.is_success:
                 only = (LocalOptimum(found.cost, 1, found),)
                 found = found._with_message(f"{found.message}; {told}", optima=only)
         if given is None and self.problem.is_plain and "starts" not in options:
             own = make_solver(solver, found.problem)
             found = DERIVED["from_changed_guess"](own, first, found, deadline, options)
-        made = self._told(found, start, options)
+        made = of._told(found, start, options)
         if found.optima:
             told = (replace(one, solution=self._told(one.solution, start, options))
                     for one in found.optima)  # fmt: skip
@@ -340,29 +341,25 @@ class PhasedProblem:
     def _from_longer(
         self, found: OptimalSolution, start: np.ndarray, guess: Any, solver: Solver | str | None,
         options: dict[str, Any], ends: Ends,
-    ) -> OptimalSolution:  # fmt: skip
-        """A plan whose search begins at one of longer durations, or what was found.
+    ) -> tuple[OptimalSolution, PhasedProblem]:  # fmt: skip
+        """A plan whose search begins at one of longer durations, or what was found; its problem.
 
         Too short a duration can be a stationary point of the violation: no small change of it helps
         where the way takes longer than all of it. What is found is infeasible only if all these
         searches are: a plan of longer durations is one of the problem, too, and is the answer if no
-        search within the limits of the problem ends at one.
+        search within the limits of the problem ends at one. Its problem has limits of its own.
         """
-        kept, agree = None, True
+        kept, agree, is_over = None, True, False
         began, limit = perf_counter(), options.pop("time_limit", None)
         starts = [self._longer(share) for share in LONGER]
         for least in starts:
             begin = guess
-            phases = [
-                replace(phase, duration=(time, phase.limits[1])) if phase.is_free else phase
-                for phase, time in zip(self.phases, least, strict=True)
-            ]
-            made = found
-            for of in (self.with_phases(phases), self):
+            for of in (self._of_longer(least), self):
                 if limit is not None:
                     options["time_limit"] = limit - (perf_counter() - began)
-                    if options["time_limit"] <= 0:
-                        return found
+                    is_over = options["time_limit"] <= 0
+                if is_over:
+                    break
                 made = of.problem._solved(
                     of._flat.start(start, least),
                     guess=guess_of_phases(of._flat, begin, least),
@@ -370,33 +367,48 @@ class PhasedProblem:
                     solver=solver,
                     **options,
                 )
-                if ends.is_asked:
-                    return found
-                if not made.is_success:
+                is_over = ends.is_asked
+                if is_over or not made.is_success:
                     agree = agree and made.status == SolveStatus.INFEASIBLE
                     break
                 begin = of._told(made, start, options)
-                kept = kept or (made, sum(least))
+                kept = kept or (made, of, sum(least))
             else:
-                return made._with_message(
+                message = (
                     f"{made.message}; the first search led to no plan, this one begins at "
                     f"durations of at least {sum(least):.4g} s in all"
                 )
+                return made._with_message(message), self
+            if is_over:
+                break
+        if kept is None and is_over:
+            return found, self
         is_doubtful = found.status == SolveStatus.INFEASIBLE and (kept is not None or not agree)
         status = SolveStatus.STALLED if is_doubtful else found.status
         if kept is not None:
-            plan, least = kept
-            return plan._with_message(
-                f"this plan keeps all bounds, but is no optimum; there is one with durations of at "
-                f"least {least:.4g} s in all, and this is it: narrow Phase(duration=) to it; the "
-                f"search for shorter ones ended without a plan: {found.message}",
-                status=status,
+            plan, of, least = kept
+            message = (
+                "no search within the limits of the durations ended at a plan; this one keeps all "
+                f"bounds and is optimal for durations of at least {least:.4g} s in all: narrow "
+                f"Phase(duration=) to it; the first search: "
+                f"{self._told(found, start, options).message}"
             )
+            return plan._with_message(message, status=status), of
         tried = ", ".join(f"{sum(least):.4g}" for least in starts)
         message = f"{found.message}; nor was a plan found from longer durations, {tried} s in all"
         if found.status == SolveStatus.INFEASIBLE and not agree:
             message += "; not all of these searches end infeasible"
-        return replace(found, message=message, status=status)
+        return replace(found, message=message, status=status), self
+
+    def _of_longer(self, least: Sequence[float]) -> PhasedProblem:
+        """The problem with the least durations of its phases; the longest one is fixed."""
+        phases = list[Phase]()
+        for phase, time in zip(self.phases, least, strict=True):
+            longest = phase.limits[1]
+            prior = phase.duration_prior if time < longest else None
+            narrowed = replace(phase, duration=(time, longest), duration_prior=prior)
+            phases.append(narrowed if phase.is_free else phase)
+        return self.with_phases(phases)
 
     def _told(
         self, found: OptimalSolution, start: np.ndarray, options: dict[str, Any]
