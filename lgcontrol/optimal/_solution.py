@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen._internal import Result
-from ..plotting import plot_run
+from ..plotting import plot_path, plot_run
 from ..plotting._internal import COLORS, DASHES, INK, SMALL, new_figure, style_axes
 from ..systems import Trajectory
 from ._frozen import refuse_name
@@ -276,6 +276,20 @@ class OptimalSolution(Result):
             motion=motion, hold=self.trajectory.hold,
         )  # fmt: skip
         return plot_run(run, **options)
+
+    def plot_path(self, **options: Any) -> Figure:
+        """Plot the paths of the bodies with the obstacles of the bounds.
+
+        Parameters
+        ----------
+        **options
+            Of `lgcontrol.plotting.plot_path`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return plot_path(self, **options)
 
     def __repr__(self) -> str:
         """Status, cost, residual and effort."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import named_options
 from ..codegen._internal import as_numbers, check_shape
 from ..groups import SE3
-from ..scene import Scene
+from ..scene import Scene, SceneBody
 from ..scene._internal import (
     SceneGoal,
     Scenery,
@@ -158,7 +158,7 @@ def plot_path(
     """
     from ._figure import new_figure
 
-    run, known = _subject(run)
+    run, known, around, title = _subject(run)
     is_scene = run is known
     turns = bodies is None and not is_scene and is_attitude(run.group)
     scene = known if bodies is None else None
@@ -170,9 +170,9 @@ def plot_path(
     hulls = [] if hull is None else obstacles_of([hull], t)
     frames = max(2, frames)
     solids = None if scene is None else solids_of(scene, frames)
+    if not capsules:
+        capsules += [o for one in around if is_round(one) for o in round_obstacles(one, one.name)]
     if scene is not None:
-        known = [body for body in scene.bodies if is_round(body)]
-        capsules += [] if capsules else [o for one in known for o in round_obstacles(one, one.name)]
         if turns:
             cones = [one for one in scene.bodies if is_cone(one)]
             capsules += [cap_of(one) for one in cones]
@@ -218,7 +218,7 @@ def plot_path(
     key += ["green: gates"] * is_gated
     if solids is not None and solids.scale > 1.0:
         key.append(f"bodies {solids.scale:.2g}× as large as they are")
-    head(figure, getattr(run, "title", getattr(run, "name", "")), key)
+    head(figure, title, key)
     if scene is not None and ax is not None and len(scene.t) == 1:
         for body in scene.bodies if len(scene.bodies) > 1 else ():
             label(ax, body.points(0).mean(axis=0), body.name)
@@ -246,20 +246,31 @@ class _PathPicture(NamedTuple):
         return np.concatenate([np.atleast_2d(some) for some in points])
 
 
-def _subject(run: Any) -> tuple[Any, Scene | None]:
-    """What has times, and its scene if it is known: of a run, a plan, or a scene itself."""
+class _Subject(NamedTuple):
+    """What a picture is of: a run, a plan, or a scene itself."""
+
+    path: Any  # what has times
+    scene: Scene | None  # if it is known
+    obstacles: Sequence[SceneBody]
+    title: str
+
+
+def _subject(run: Any) -> _Subject:
     if isinstance(run, Scene):
-        return run, run
-    if hasattr(run, "problem") and hasattr(run, "trajectory"):
-        system, problem = run.problem.system, run.problem
-        path = run.trajectory
-        if system.look is None:
-            return path, None
+        return _Subject(run, run, run.bodies, run.title)
+    if hasattr(run, "problem") and hasattr(type(run), "trajectory"):
+        path, whole = run.trajectory, run.problem
+        flat = getattr(whole, "problem", whole)  # of phases
+        system = whole.system if flat is whole else whole.phases[0].system
         t, x = smooth_motion(system.state, path.t, path.x)
-        around = obstacle_bodies(problem.obstacles, t, problem.nominal_parameters)
-        return path, scene_of_states(system.name, system.state, t, x, Scenery(system.look, around))
+        around = obstacle_bodies(whole.obstacles, t, flat.nominal_parameters)
+        seen = Scenery(system.look, around)
+        scene = scene_of_states(system.name, system.state, t, x, seen) if system.look else None
+        return _Subject(path, scene, around, system.name)
     check_run(run)
-    return run, known_scene(run)
+    scene, title = known_scene(run), getattr(run, "title", getattr(run, "name", ""))
+    around = scene.bodies if scene else getattr(getattr(run, "scenery", None), "obstacles", ())
+    return _Subject(run, scene, around, title)
 
 
 def known_scene(run: Any) -> Scene | None:

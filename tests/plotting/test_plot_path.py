@@ -12,9 +12,18 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, Schoenflies, Translation
 from lgcontrol.models import panda_tree, quadrotor, surface_vessel
-from lgcontrol.optimal import Capsule, HalfSpace, OptimalControlProblem, Sphere, keep_out
+from lgcontrol.optimal import (
+    Capsule,
+    HalfSpace,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+    Sphere,
+    keep_out,
+)
 from lgcontrol.plotting import animate_run, plot_path, plot_run, plot_trajectory
 from lgcontrol.plotting._run import body_poses, spread
 from lgcontrol.plotting._solids import cap, surface
@@ -22,7 +31,7 @@ from lgcontrol.plotting._style import AXIS_COLORS
 from lgcontrol.scene import Scene, SceneBody, box
 from lgcontrol.scene._internal import ScenePath, between
 from lgcontrol.simulation import Criterion, SimulationResult, Task, simulate
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.systems import Input, System, Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
 
@@ -240,6 +249,33 @@ def test_obstacles_of_plans_are_drawn_as_they_are():
     ):
         with pytest.raises(TypeError, match=text):
             plot_path(drive(), obstacles=[wrong])
+
+
+def test_obstacles_of_a_system_without_a_look_are_drawn():
+    """Of a loop, of its plan, and of a plan of two phases, where one obstacle is drawn once."""
+
+    def place(t, x, u, p):
+        return x[:2]
+
+    post = keep_out(place, Sphere([2.0, 3.0], 0.5), name="post")
+    tree = keep_out(place, Sphere([-1.0, 3.0], 0.4), name="tree")
+    inputs = [Input("v", "m/s", -1, 1), Input("w", "rad/s", -1, 1)]
+    cart = System("cart", SE2, lambda t, x, u, p: ca.vertcat(u[0], 0, u[1]), inputs=inputs)
+    start, goal = SE2.identity, SE2.exp([1.0, 0, 0])
+    mpc = MPC(cart, 3, 0.1, bounds=[post])
+    run = simulate(cart, mpc, x0=start, reference=goal, seconds=0.3)
+    problem = OptimalControlProblem(cart, 3, 0.1, reference=goal, bounds=[post])
+    phases = [Phase(cart, 2, 1.0, R=1.0, bounds=own) for own in ([post], [post, tree])]
+    plan = PhasedProblem(phases).solve(start, max_iterations=3)
+    for shown, names in ((run, {"post"}), (problem.solve(start, max_iterations=3), {"post"}),
+                         (plan, {"post", "tree"})):  # fmt: skip
+        figure = shown.plot_path()
+        ax = figure.axes[0]
+        told = {text.get_text() for text in ax.texts}
+        assert len(ax.patches) == len(names) and names <= told
+        assert figure.texts[0].get_text() == "cart"
+        first = ax.patches[0].get_path().vertices
+        np.testing.assert_allclose(np.linalg.norm(first - [2.0, 3.0], axis=1), 0.5)
 
 
 def test_obstacles_that_move_or_have_no_end_are_drawn_like_those_of_plans():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...codegen._internal import Result, UnknownNameError, unknown_name
+from ...plotting import plot_path
 from ...systems import Trajectory
 from ...systems._internal import block_slices
 from .._outcome import Iteration, SolveStatus, TranscriptionError, Violation
@@ -171,6 +172,20 @@ class PhasedSolution(Result):
         if len(self.optima) > 1:
             return plot_optima(self.optima, options)
         return plot_phases(self, options)
+
+    def plot_path(self, **options: Any) -> Figure:
+        """Plot the paths of the bodies with the obstacles of the bounds of all phases.
+
+        Parameters
+        ----------
+        **options
+            Of `lgcontrol.plotting.plot_path`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return plot_path(self, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write the trajectory to an ``.npz`` file, as `Trajectory.save`, which it returns."""

@@ -21,6 +21,7 @@ from ...systems._internal import check_name, check_state
 from .._bounds import ALONG, check_consistent, with_known_limits
 from .._causes import unsolved_beside
 from .._input_view import KINDS
+from .._obstacles import seen_obstacles
 from .._outcome import Ends, SolveStatus
 from .._problem import OptimalControlProblem
 from .._rows import expression_of
@@ -190,6 +191,16 @@ class PhasedProblem:
     def problem(self) -> OptimalControlProblem:
         """The problem that is solved: of all phases, whose time is the number of a node."""
         return self._flat.problem
+
+    @property
+    def obstacles(self) -> dict[str, Any]:
+        """What bounds keep bodies out of, and gates, by name: those of all phases."""
+        found: dict[str, Any] = {}
+        for phase in self.phases:
+            for name, one in seen_obstacles(phase.system, phase.bounds).items():
+                if not any(one is other for other in found.values()):
+                    found[f"{phase.name}: {name}" if name in found else name] = one
+        return found
 
     def with_phases(self, phases: Sequence[Phase], **options: Any) -> PhasedProblem:
         """Copy with other phases and, by name, other options.
