@@ -14,6 +14,7 @@ from ..integrators import Method
 from ..systems import Linearization, System, Trajectory, TrimPoint, step_derivatives
 from ..systems._internal import (
     FixedParameters,
+    TrajectoryLinearization,
     balanced,
     balancing_units,
     is_stabilizable_when_sampled,
@@ -111,6 +112,8 @@ def lqr(
 
     Raises
     ------
+    TypeError
+        If the point is a trajectory, about which `tvlqr` designs.
     ValueError
         If A or a control's column of B changes along the motion, if there are no controls, or if dt
         is not that of a discrete system. If no feedback stabilises it; the message names the modes
@@ -130,6 +133,11 @@ def lqr(
     _needs_controls(system)
     sample = 0.0 if dt is None and not system.is_discrete else sample_time(system, dt)
     own = _own_parameters(system, p)
+    if isinstance(point, Trajectory | TrajectoryLinearization):
+        raise TypeError(
+            f"{system.name}: one gain is about a point, not about a {type(point).__name__}: give a "
+            "state or a TrimPoint, or use TVLQR(system, trajectory)"
+        )
     lin = point if isinstance(point, Linearization) else _linearize(system, point, t, own)
     if lin.kind == "none":
         raise ValueError(

@@ -335,3 +335,11 @@ def test_a_constant_reference_of_a_field_of_time_is_held_at_each_time():
             held = given.setting(times, reference)
             assert np.allclose(held.u_ref[:, 0], -np.sin(times), rtol=0, atol=1e-9)
         assert given.setting(times, [0.0]) is held  # lists are kept, too
+
+
+def test_one_gain_about_a_trajectory_is_refused_with_the_law_for_it():
+    swing = pendulum()
+    along = swing.rollout(UP, np.zeros((3, 1)), 0.1)
+    for point in (along, swing.linearize(along)):
+        with pytest.raises(TypeError, match=r"about a point, not about a Traj.* TVLQR\("):
+            lqr(swing, point)
