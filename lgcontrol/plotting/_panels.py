@@ -289,7 +289,7 @@ def _attitude(
             leaps = np.abs(np.diff(dashed, axis=0, prepend=dashed[:1])) > np.pi
             dashed[leaps] = np.nan
         what = "heading" if block.dim > 1 else "angle"
-        return Panel(_title(name, what), "rad", (what,), t, heading, dashed=dashed)
+        return Panel(_of(name, what), "rad", (what,), t, heading, dashed=dashed)
     turns = [i for i, unit in enumerate(block.tangent_units) if unit == "rad"]
     what = "rotation vector" if goal is None else "attitude error"
     if not turns:  # a group of a user's own: all of its logarithm
@@ -298,8 +298,8 @@ def _attitude(
     labels = tuple(block.tangent_names[i] for i in turns)
     unit = block.tangent_units[turns[0]]
     if _passes_a_half_turn(vector):
-        return Panel(_title(name, what), unit, ("angle",), t, _length(vector))
-    return Panel(_title(name, what), unit, labels, t, vector)
+        return Panel(_of(name, what), unit, ("angle",), t, _length(vector))
+    return Panel(_of(name, what), unit, labels, t, vector)
 
 
 def _length(vector: np.ndarray) -> np.ndarray:
@@ -401,7 +401,9 @@ def call_strips(controllers: Mapping[str, Any]) -> Iterator[Strip]:
 
 def _seconds(time: float) -> str:
     """A time with a unit that suits it."""
-    return f"{time:.4g} s" if time >= 1.0 else f"{1e3 * time:.3g} ms"
+    if time >= 1.0:
+        return f"{time:.4g} s"
+    return f"{1e3 * time:.3g} ms" if time >= 1e-4 else f"{1e6 * time:.3g} µs"
 
 
 def kept_panels(
@@ -531,8 +533,12 @@ def _heading(block: LieGroup, x: np.ndarray) -> np.ndarray:
 
 def _title(name: str, unit: str, *, several: bool = True, what: str = "") -> str:
     """Block, kind of quantity where it is needed to tell panels apart, and what is shown of it."""
-    quantity = _QUANTITY.get(unit, unit) if several or not name else ""
+    title = _of(name, _QUANTITY.get(unit, "") if several or not name else "")
+    return title + (f", {what}" if what else "") if title else what or "state"
+
+
+def _of(name: str, quantity: str) -> str:
+    """A block and what is shown of it, which is said once."""
     if quantity == name.rpartition(".")[2]:
         name = name.rpartition(".")[0]
-    parts = [part for part in (name, quantity) if part]
-    return ": ".join(parts) + (f", {what}" if what else "") if parts else what or "state"
+    return ": ".join(part for part in (name, quantity) if part)

@@ -531,9 +531,10 @@ def _controller(log: ControllerLog) -> list[str]:
     period = log.period
     if len(log.t):
         ms = 1e3 * log.info["call_time"]
+        share, unit = (1.0, "ms") if ms.max() >= 0.1 else (1e3, "µs")
         lines.append(
-            f"controller call: median {np.median(ms):.2f} ms, "
-            f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
+            f"controller call: median {share * np.median(ms):.2f} {unit}, 99 % "
+            f"{share * np.percentile(ms, 99):.2f} {unit}, longest {share * ms.max():.2f} {unit}"
         )
         if log.overruns:
             lines.append(

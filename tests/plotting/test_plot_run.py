@@ -30,7 +30,7 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._internal import new_figure
-from lgcontrol.plotting._panels import kept_panels
+from lgcontrol.plotting._panels import input_panels, kept_panels
 from lgcontrol.plotting._style import head
 from lgcontrol.simulation import Kick, RunStatus, SimulationResult, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
@@ -799,3 +799,22 @@ def test_what_the_toolkit_and_its_designs_make_of_numbers_has_units():
     assert task.system.state.blocks["progress"].coordinate_units == ("", "1/s")
     timed = PhasedProblem(Phase(car(), 2, (0.5, 2.0))).problem.system
     assert timed.state.blocks["duration"].coordinate_units == ("s",)
+
+
+def test_a_unit_without_a_quantity_stands_at_the_axis_alone():
+    u, bounds = np.zeros((3, 2)), np.array([[-1.0, -1.0], [1.0, 1.0]])
+    shown = input_panels(
+        np.arange(4.0), u, ["force", "rate"], ["kN", "rad/s"], ["control"] * 2, bounds
+    )
+    assert [(one.title, one.unit) for one in shown] == [
+        ("inputs", "kN"),
+        ("inputs: angular velocity", "rad/s"),
+    ]
+
+
+def test_times_of_calls_have_a_unit_that_suits_them():
+    log = flight().controllers["mpc"]
+    quick = replace(log, info=log.info | {"call_time": 1e-3 * log.info["call_time"]})
+    run = replace(flight(), controllers={"mpc": quick})
+    assert "calls: median 1.95 µs, longest 2.9 µs, one each 100 ms" in titles(plot_run(run))
+    assert any("median 1.95 µs, 99 % 2.88 µs, longest 2.90 µs" in line for line in run.summary())
