@@ -15,7 +15,7 @@ from ._notice import notice
 
 Made = TypeVar("Made")
 
-# Seconds that a program that ends waits for what it stopped to clean up.
+# Seconds that a program or a block that ends waits for what it stopped to clean up.
 CLEANING = 5.0
 
 
@@ -75,7 +75,7 @@ class Beside(Generic[Made]):
 def meanwhile(*work: Callable[[], object]) -> Iterator[None]:
     """Do work in threads of its own while a block runs; the block ends with the last of them.
 
-    If the block or a thread fails, compilers of the others are stopped.
+    If the block or a thread fails, compilers of the others are stopped, and given time to clean up.
 
     Examples
     --------
@@ -106,9 +106,12 @@ def meanwhile(*work: Callable[[], object]) -> Iterator[None]:
         for thread in threads:
             thread.join()
     except BaseException as error:
+        causes, ends = failed[:1], time.monotonic() + CLEANING
         stop.now()
-        if failed and isinstance(error, KeyboardInterrupt):
-            raise failed[0] from error
+        for thread in threads:
+            thread.join(max(0.0, ends - time.monotonic()))
+        if causes and isinstance(error, KeyboardInterrupt):
+            raise causes[0] from error
         raise
     if failed:
         raise failed[0]

@@ -142,18 +142,18 @@ def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
 
     Built once a machine, in half a second; those of any size take 1.1 to 1.3 of the time.
     """
-    kernel = load_kernel()
+    kernel, name = load_kernel(), _name_of_sweeps(n, m)
     library = None if kernel is None else _library_of_sweeps(n, m)
     if kernel is None or library is None:
         return None
     wrong = _wrong_state(library, kernel)
     if wrong is not None:
-        notice(_name_of_sweeps(n, m), f"the {_name_of_sweeps(n, m)} are not used: this {wrong}")
+        notice(name, f"the {name} are not used: the library {wrong}")
         return None
     return library["lg_factor_exact"], library["lg_back_exact"]
 
 
-def _library_of_sweeps(n: int, m: int) -> Any:
+def _library_of_sweeps(n: int, m: int, tell: Callable[[str, str], None] = notice) -> Any:
     compiler, prebuilt = _compiler(), prebuilt_kernel()
     if compiler is None:
         return None
@@ -162,7 +162,7 @@ def _library_of_sweeps(n: int, m: int) -> Any:
         width = compiler.width if prebuilt is None else prebuilt.width
         found = _built(
             _name_of_sweeps(n, m), compiler, [sweep_source(width, n, m)],
-            lambda path: ctypes.CDLL(str(path)), lambda _: None,
+            lambda path: ctypes.CDLL(str(path)), lambda _: None, tell,
         )  # fmt: skip
         if found is None:
             return None
@@ -175,11 +175,21 @@ def _name_of_sweeps(n: int, m: int) -> str:
 
 
 @contextmanager
-def loading_kernel(n: int, m: int) -> Iterator[None]:
-    """Build the kernel, and sweeps for so many error coordinates and controls, beside a block."""
-    work = [] if _compiler() is None else [load_kernel, partial(_library_of_sweeps, n, m)]
+def building_sweeps(n: int, m: int, *work: Callable[[], object]) -> Iterator[None]:
+    """Build sweeps for so many error coordinates and controls, and do work, beside a block.
+
+    Sweeps that cannot be built are told of by `load_sweeps`: without a kernel nobody needs them.
+    """
+    if _compiler() is not None:
+        work = *work, partial(_library_of_sweeps, n, m, lambda topic, message: None)
     with meanwhile(*work):
         yield
+
+
+def load_kernel_and_sweeps(n: int, m: int) -> KernelEntries | None:
+    """As `load_kernel`; sweeps for so many error coordinates and controls are built beside it."""
+    with building_sweeps(n, m):
+        return load_kernel()
 
 
 def _state_bytes(library: Any) -> int:
@@ -192,13 +202,13 @@ def _wrong_state(library: Any, kernel: KernelEntries) -> str | None:
     """How the state of a solve differs between sweeps and the kernel."""
     found = _state_bytes(library)
     if found != kernel.state_bytes:
-        return f"library has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
+        return f"has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
     return None
 
 
 def _built(
     name: str, compiler: Compiler, sources: list[str], load: Callable[[Path], Any],
-    check: Callable[[Any], str | None],
+    check: Callable[[Any], str | None], tell: Callable[[str, str], None] = notice,
 ) -> Any:  # fmt: skip
     """A library of some sources; None (said once) where it cannot be built."""
     flags = compiler.flags(0, True)
@@ -209,7 +219,7 @@ def _built(
             about={"function": name, "operations": 0, "written": max(map(len, sources)) // 2},
         )  # fmt: skip
     except (BuildError, OSError, UnsafeFolder) as error:
-        notice(name, f"the {name} could not be built: {error}")
+        tell(name, f"the {name} could not be built: {error}")
         return None
     return found
 

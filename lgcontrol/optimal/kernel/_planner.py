@@ -38,11 +38,12 @@ from .._transcription import Nodes, Setting, Transcription
 from ._export import ExportCase, LoopExport, export_kernel
 from ._library import (
     Stages,
+    building_sweeps,
     interpreted_stages,
     iterations_of_a_build,
     load_kernel,
+    load_kernel_and_sweeps,
     load_stages,
-    loading_kernel,
 )
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._memory import STATUS, KernelMemory
@@ -203,9 +204,7 @@ class InteriorPointSolver:
     def memory(self) -> KernelMemory:
         """What the kernel works on."""
         if self._memory is None:
-            with loading_kernel(self.model.n, self.model.m):
-                pass
-            if load_kernel() is None:
+            if load_kernel_and_sweeps(self.model.n, self.model.m) is None:
                 self._memory = NumpyMemory(self.model, self.settings, MOST)
                 return self._memory
             if self._stages is None:
@@ -247,7 +246,7 @@ class InteriorPointSolver:
         if not wait:
             self._take_built()
             return self
-        with loading_kernel(self.model.n, self.model.m):
+        with building_sweeps(self.model.n, self.model.m, load_kernel):
             found = load_stages(self.model) if self._build is None else self._build.wait().made
         self._build = None
         self._take_stages(found)
