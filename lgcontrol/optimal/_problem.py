@@ -736,7 +736,8 @@ class OptimalControlProblem(Frozen):
             that of all. With a callback they follow each other. Plans that are off by a
             tenth of a range between the nodes come behind the others.
         **options
-            Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
+            Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, … If the default guess leads to no
+            plan, searches from other guesses follow, and the message says so.
 
         Returns
         -------
@@ -760,8 +761,8 @@ class OptimalControlProblem(Frozen):
     ) -> OptimalSolution:  # fmt: skip
         """See `solve`; if `is_told`, the message says where steps are coarse.
 
-        If `is_last` and the default guess leads to no plan, a changed one is tried. Of several
-        starts, `coarse` says of which plans steps are far too long.
+        If `is_last` and the default guess leads to no plan, others are tried. Of several starts,
+        `coarse` says of which plans steps are far too long.
         """
         if not self.is_plain:
             options = options | ({} if starts is None else {"starts": starts})
@@ -773,7 +774,7 @@ class OptimalControlProblem(Frozen):
             found = made.solve(start, **options)
             if is_last and options.get("guess") is None:
                 deadline = began + options.get("time_limit", np.inf)
-                found = DERIVED["from_changed_guess"](made, start, found, deadline, options)
+                found = DERIVED["from_other_guesses"](made, start, found, deadline, options)
         else:
             coarse = coarse or (lambda one: DERIVED["coarseness"](made, one, of_motion=True))
             found = DERIVED["best_of_starts"](made, start, starts, options, coarse)

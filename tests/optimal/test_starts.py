@@ -21,6 +21,7 @@ from lgcontrol.optimal.kernel import _planner, _several
 from lgcontrol.optimal.kernel._several import _RandomGuesses
 from lgcontrol.systems import Input, System
 
+from ..benchmarks._unseen_vehicles import race_line
 from .user_tasks import swing_up
 
 TASK = swing_up()
@@ -66,13 +67,62 @@ def test_a_pillar_between_start_and_goal_is_passed_at_its_side():
         np.testing.assert_allclose(x[-1], [4, 0, 0, 0], atol=1e-6)
 
 
-def test_a_second_search_that_leads_to_no_plan_is_told():
+def test_further_searches_that_lead_to_no_plan_are_told():
     point = System("point", Rn(1), lambda t, x, u, p: u, inputs=[Input("u", "", -1, 1)])
     far = Bound("x0", lower=3.0, at="terminal")
     found = OptimalControlProblem(point, 4, 0.5, reference=[0.0], bounds=[far]).solve([0.0])
     assert found.status == "infeasible"
-    second = "a second search, from a random change of its guess, ends infeasible"
-    assert found.message.endswith(second)
+    told = "nor was a plan found from random changes of the guess (4 infeasible)"
+    assert found.message.endswith(told)
+
+
+@pytest.mark.parametrize(("metre", "second"), [(1e3, 1.0), (1.0, 1e3)])
+def test_a_car_at_rest_finds_a_way_past_discs_in_any_unit(metre, second):
+    """Its guess stands still: heading and speed have no size there, and wheels do not turn it."""
+    most = [Input("push", "", -3 * metre / second**2, 3 * metre / second**2),
+            Input("steer", "rad", -0.5, 0.5)]  # fmt: skip
+    car = System(
+        "car", Rn(4, ("x", "y", "heading", "speed")),
+        lambda t, x, u, p: [x[3] * ca.cos(x[2]), x[3] * ca.sin(x[2]),
+                            x[3] * ca.tan(u[1]) / (2.5 * metre), u[0]], inputs=most,
+    )  # fmt: skip
+    end = np.array([9.118 * metre, 3.604 * metre, 0.0, 0.0])
+    speed = 3 * metre / second
+    bounds = [Bound(lambda t, x, u, p: x, end, end, at="terminal"), Bound("speed", -speed, speed)]
+    for at, radius in (([7.51, 3.057], 1.245), ([4.51, 1.932], 1.178), ([3.997, 1.708], 0.773)):
+        away = keep_out(lambda t, x, u, p: x[:2], Sphere(np.array(at) * metre, radius * metre))
+        bounds.append(away)
+    found = OptimalControlProblem(
+        car, 40, 0.22 * second, Q=0, R=np.array([0.1 * second**4 / metre**2, 1.0]) / second,
+        reference=end, bounds=bounds,
+    ).solve(np.zeros(4))  # fmt: skip
+    assert found.is_success, found.message
+
+
+def test_a_race_line_is_found_from_the_state_that_stays():
+    """Inputs of zero leave the road, whose coordinates are singular beside it."""
+    task = race_line()
+    lost = task.problem.solve(task.x0, max_iterations=20)  # one search
+    assert lost.status == "iteration limit" and 'guess="rest"' not in lost.message
+    found = task.problem.solve(task.x0)
+    assert found.status == "converged"
+    assert 'the first search led to no plan, one from guess="rest" did' in found.message
+    assert found.cost == pytest.approx(16.1376, rel=1e-4)
+
+
+def test_no_search_follows_a_callback_that_ends_one():
+    point = System("point", Rn(1), lambda t, x, u, p: u, inputs=[Input("u", "", -1, 1)])
+    far = Bound("x0", lower=3.0, at="terminal")
+    problem, numbers = OptimalControlProblem(point, 4, 0.5, reference=[0.0], bounds=[far]), []
+
+    def is_second(entry):
+        numbers.append(entry.number)
+        return numbers.count(0) == 2
+
+    found = problem.solve([0.0], callback=is_second)
+    assert found.status == "infeasible"
+    assert found.message.endswith("random changes of the guess (1 stopped)")
+    assert numbers[-1] == 0
 
 
 def test_starts_are_the_same_in_every_run_and_more_of_them_begin_alike():

@@ -308,9 +308,10 @@ class PhasedProblem:
             if told and found.is_success:
                 only = (LocalOptimum(found.cost, 1, found),)
                 found = found._with_message(f"{found.message}; {told}", optima=only)
-        if given is None and self.problem.is_plain and "starts" not in options:
+        is_one_search = given is None and self.problem.is_plain and "starts" not in options
+        if is_one_search and of is self:  # else there is a plan, of longer durations
             own = make_solver(solver, found.problem)
-            found = DERIVED["from_changed_guess"](own, first, found, deadline, options)
+            found = DERIVED["from_other_guesses"](own, first, found, deadline, options)
         made = of._told(found, start, options)
         if found.optima:
             told = (replace(one, solution=self._told(one.solution, start, options))
