@@ -34,6 +34,8 @@ DEPENDENT, ACTIVE, NEAR = 1e-6, 1e-4, 3e-2
 # Rows whose dependence is looked for, those with the largest multipliers, 4 or more; share of one
 # in a sum that a message names, 1e-7 to 0.1.
 MOST_ROWS, SHARE = 40, 0.1
+# Newton steps from a node to where its equalities hold, 8 or more.
+MOST_NEWTON = 20
 # Decades between the sizes of states and inputs from which a message names them.
 DECADES = 8.0
 # Growth of a displacement in one step from which it is longer than the motion allows: it is 5e3 in
@@ -445,6 +447,87 @@ def _by_inputs(last: LastIterate, one: HeldRow) -> np.ndarray:
         found[k] = own @ at.B[k]
         own = own @ (at.A[k] + at.B[k] @ K[k])
     return np.r_[(found * size[n:]).ravel(), own[model.free] * size[model.free]]
+
+
+# -- bounds of one node that no state keeps --------------------------------------------------------
+
+
+def contradicted(last: LastIterate) -> str:
+    """A hard bound that equalities at the same node rule out, such as an obstacle at the goal.
+
+    Equalities are solved at that node alone, without the motion, from its state in the iterate and
+    from the start. What they fix, to first order, is compared with its limits.
+    """
+    sides, active = last.model.sides, last.model.sides.equal_active
+    for k in np.flatnonzero(active.any(axis=1))[::-1].tolist():
+        equal = np.flatnonzero(active[k])
+        with np.errstate(all="ignore"):
+            told = [_ruled_out(last, k, equal, last.nodes.x[j]) for j in (k, 0)]
+        if k and all(told):
+            names = last.model.transcription.rows.names
+            row, excess, held = told[0]  # type: ignore[misc]
+            fixed = ", ".join(names[sides.equal[i]] for i in held)
+            return (
+                f"no state was found at node {k} that satisfies {names[row]} and {fixed}: if "
+                f"{names[row]} alone is left out, it is beyond its limit by {excess:.3g}; move one "
+                "of them, leave one out, or give it soft="
+            )
+    return ""
+
+
+def _ruled_out(
+    last: LastIterate, k: int, equal: np.ndarray, x: np.ndarray
+) -> tuple[int, float, np.ndarray] | None:
+    """Row that is farthest beyond a limit where equalities hold, how far, and these equalities."""
+    model, sides, scale = last.model, last.model.sides, last.size[: last.model.n]
+    states = last.nodes.x.copy()
+    states[k] = x
+    nodes, own = last.nodes._replace(x=states), sides.equal[equal]
+    for _ in range(MOST_NEWTON):
+        at = model.expand(nodes, last.setting)
+        off, slopes = at.rows[k, own] - sides.target[equal], at.row_slopes[k] * last.size
+        if not (np.isfinite(off).all() and np.isfinite(slopes[own]).all()):
+            return None
+        if np.abs(off).max() <= ACTIVE**2:
+            break
+        step = np.zeros((len(states), model.n))
+        step[k] = -scale * (np.linalg.pinv(slopes[own, : model.n]) @ off)
+        held = np.zeros_like(last.nodes.u[:, model.controls])
+        nodes = model.transcription.move(nodes, step, held, last.setting)
+    else:
+        return None
+    hard = sides.active[k] & np.isinf(sides.weight)
+    excess = np.where(hard, sides.sign * (at.rows[k, sides.row] - sides.limit), -np.inf)
+    for c in np.argsort(-excess):
+        row, slope = int(sides.row[c]), slopes[sides.row[c]]
+        if not excess[c] > ACTIVE * max(1.0, abs(sides.limit[c])):
+            return None
+        share = np.linalg.lstsq(slopes[own].T, slope, rcond=None)[0]
+        size = np.abs(slope).max()
+        if not size > NEAR * excess[c]:  # as in the middle of an obstacle
+            if _is_fixed(last, k, row, nodes, slopes[own]):
+                return row, float(excess[c]), equal
+        elif np.abs(slopes[own].T @ share - slope).max() <= ACTIVE * size:
+            involved = np.abs(share) > SHARE * np.abs(share).max()
+            return row, float(excess[c]), equal[involved]
+    return None
+
+
+def _is_fixed(last: LastIterate, k: int, row: int, nodes: Nodes, slopes: np.ndarray) -> bool:
+    """Whether a row stays as it is at displacements of the state that equalities allow."""
+    model, n = last.model, last.model.n
+    _, values, basis = np.linalg.svd(slopes[:, :n])
+    left = basis[int((values > DEPENDENT * values.max(initial=0.0)).sum()) :]
+    held = np.zeros_like(last.nodes.u[:, model.controls])
+
+    def value(along: np.ndarray) -> float:
+        step = np.zeros((len(nodes.x), n))
+        step[k] = PROBES[0] * last.size[:n] * along
+        moved = model.transcription.move(nodes, step, held, last.setting)
+        return float(model.expand(moved, last.setting).rows[k, row])
+
+    before = value(np.zeros(n))
+    return all(abs(value(along) - before) <= DEPENDENT * PROBES[0] for along in left)
 
 
 # -- steps that are too long ----------------------------------------------------------------------

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import Rn
+from lgcontrol.groups import SE2, Rn
 from lgcontrol.optimal import (
     Bound,
     Cost,
@@ -13,6 +13,8 @@ from lgcontrol.optimal import (
     Phase,
     PhasedProblem,
     Residual,
+    Sphere,
+    keep_out,
 )
 from lgcontrol.optimal.kernel import _results
 from lgcontrol.systems import Input, Parameter, System, Trajectory
@@ -288,6 +290,42 @@ def test_an_obstacle_over_the_goal_is_named():
     assert found.status == "infeasible"
     assert "goal exceeds its bound by 0.96" in found.message
     assert "; in conflict with the bound on wall; nor was a plan found from " in found.message
+
+
+def drives_to(place, *bounds, off=SE2.minus):
+    """A body that drives at most 9 m to a pose, or to what is zero there, within bounds."""
+    goal = SE2.exp([place, 0.0, 0.0])
+    end = Bound(lambda t, x, u, p: off(x, goal), 0, 0, at="terminal", name="goal")
+    inputs = [Input(name, "m/s", -1, 1) for name in ("ahead", "aside", "turn")]
+    body = System("body", SE2, lambda t, x, u, p: u, inputs=inputs)
+    problem = OptimalControlProblem(body, 20, 0.3, Q=0, R=1.0, bounds=[end, *bounds])
+    return problem.solve([0.0, 0.1, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("middle", [[3.0, 0.3], [3.0, 0.0]])
+def test_an_obstacle_at_a_goal_that_is_one_pose_is_named_with_it(middle):
+    """Also in its very middle, where its gradient vanishes."""
+    post = keep_out(lambda t, x, u, p: x[:2], Sphere(middle, 0.5), name="post")
+    found = drives_to(3.0, post)
+    assert not found.is_success
+    assert "no state was found at node 20 that satisfies post and goal[" in found.message
+    assert "move one of them, leave one out, or give it soft=" in found.message
+    assert "allow more time" not in found.message and "in conflict" not in found.message
+
+
+def test_only_bounds_that_no_state_satisfies_are_said_to_contradict():
+    """A wall before the goal does, and not a goal too far away, or one with a way round."""
+    wall = Bound(lambda t, x, u, p: x[0], upper=2.0, name="wall")
+    told = "satisfies wall and goal[0]: if wall alone is left out, it is beyond its limit by 1;"
+    assert told in drives_to(3.0, wall).message
+
+    def ahead(x, goal):
+        return ca.exp(x[0] - goal[0]) - 1.0
+
+    for middle, off in (([15.0, 3.0], SE2.minus), ([15.0, 0.0], ahead)):
+        post = keep_out(lambda t, x, u, p: x[:2], Sphere(middle, 0.5), name="post")
+        far = drives_to(15.0, post, off=off)
+        assert not far.is_success and "no state was found" not in far.message
 
 
 def test_an_obstacle_over_the_start_says_so_first():

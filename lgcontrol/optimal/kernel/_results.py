@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._causes import LastIterate, causes_of, has_diverged, proves_nothing
+from .._causes import LastIterate, causes_of, contradicted, has_diverged, proves_nothing
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -134,26 +134,29 @@ class KernelResults:
             is_long = status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL
             is_lost = is_long or status is SolveStatus.STALLED
             causes: list[str] = []
-            if is_lost or status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
+            ruled_out = contradicted(last_one) if violations else ""
+            if ruled_out and status is not SolveStatus.FAILED:
+                causes = [ruled_out] * is_lost
+            elif is_lost or status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
                 causes = causes_of(last_one, status)
             failed = causes.pop() if status is SolveStatus.FAILED and causes else ""
             start = start_violations(once.rows, rows[0], tolerance) if violations else ""
             message = sentence(
                 status, last, tolerance, failed=failed, set_up=set_up,
-                infeasible=start or self._remedy(rows),
+                infeasible=start or ruled_out or self._remedy(rows),
             )  # fmt: skip
             if is_long and last.kkt <= tolerance:
                 message = f"{message}, of the least violation"
                 if violations:
                     message += ", so the hard bounds are in conflict as far as this search saw"
-            if is_lost:
+            if is_lost and not ruled_out:
                 causes.append(self._at_start_limits(rows))
                 causes = causes if any(causes) else [OTHER_START]
             told = "" if status is SolveStatus.INFEASIBLE else start  # which tells it already
             parts = [message, told, *causes, open_defects(status, gap), *map(str, violations)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
                 parts.append(self._at_limits(nodes, setting, rows))
-                parts += [] if start else [self._in_conflict(found, violations)]
+                parts += [] if start or ruled_out else [self._in_conflict(found, violations)]
             if status.is_success:
                 parts += self._binding_limits(found, nodes, setting)
             return {"message": unknown or "; ".join(filter(None, parts))}
