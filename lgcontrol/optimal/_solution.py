@@ -245,8 +245,8 @@ class OptimalSolution(Result):
         """Plot states, inputs and what is bounded over time, a reference that was given dashed.
 
         Lines are the motion of each step from its first node. If steps end visibly elsewhere than
-        at the next node, dots are the nodes. With ``starts=``, the cheapest optima stand side by
-        side.
+        at the next node, dots are the nodes. With ``starts=``, up to five of the cheapest optima
+        are drawn over each other.
 
         Parameters
         ----------
