@@ -180,7 +180,8 @@ def building_sweeps(n: int, m: int, *work: Callable[[], object]) -> Iterator[Non
 
     Sweeps that cannot be built are told of by `load_sweeps`: without a kernel nobody needs them.
     """
-    if _compiler() is not None:
+    compiler = _compiler()
+    if compiler is not None and (compiler, n, m) not in _SWEEPS:
         work = *work, partial(_library_of_sweeps, n, m, lambda topic, message: None)
     with meanwhile(*work):
         yield
