@@ -38,6 +38,9 @@ MOST_ROWS, SHARE = 40, 0.1
 MOST_NEWTON = 20
 # Decades between the sizes of states and inputs from which a message names them.
 DECADES = 8.0
+# Share of its size in the solve that a state moves by, below which that size is one of other
+# quantities. A ship that berths in newtons has speeds of up to 4 m/s, and 3,800 to 7,500 for them.
+LITTLE = 0.01
 # Growth of a displacement in one step from which it is longer than the motion allows: it is 5e3 in
 # ethanol and 8e6 in penicillin of the literature, which fail by it.
 TOO_LONG = 1e3
@@ -90,9 +93,22 @@ class LastIterate:
         return np.fmax(known, np.nan_to_num(np.r_[moved, largest], posinf=0.0))
 
     @cached_property
+    def aside(self) -> np.ndarray:
+        """How far states are from their start and their reference at most."""
+        error, x = self.model.problem.system.error, self.nodes.x
+        with np.errstate(all="ignore"):
+            return np.abs([error(x, x[0]), error(x, self.setting.x_ref)]).max(axis=(0, 1))
+
+    @cached_property
+    def is_mean(self) -> np.ndarray:
+        """Which states have a size that is of other quantities: they move by much less."""
+        aside = self.aside
+        return (aside > 0) & (aside < LITTLE * self.size[: self.model.n])
+
+    @cached_property
     def jumps(self) -> tuple[np.ndarray, ...]:
         """Differences of derivatives between both sides, at the largest displacement."""
-        return _jumps(self, PROBES[0])
+        return _jumps(self, PROBES[0], self.size)
 
 
 def causes_of(last: LastIterate, status: SolveStatus) -> list[str]:
@@ -326,6 +342,20 @@ def _sizes(last: LastIterate) -> str:
         "whole steps do not lower the residual, as rounding of large numbers is left in small "
         f"ones: {names[large]} is of size {size[large]:.1g}, {names[small]} of {size[small]:.1g}; "
         "choose units, or scales of the states, in which both are about 1"
+    )
+
+
+def _without_size(last: LastIterate) -> str:
+    """States that have one size, the mean of those of others, and move by much less."""
+    known, states = last.size[: last.model.n], np.flatnonzero(last.is_mean)
+    states = [i for i in states.tolist() if (known == known[i]).sum() > 1]
+    if not states:
+        return ""
+    i = min(states, key=lambda one: last.aside[one] / known[one])
+    return (
+        f"{last.names[i]} moves by {last.aside[i]:.2g} alone, and the solve takes {known[i]:.2g} "
+        "as its size, the mean of those of other states and inputs: choose units in which states "
+        "and inputs are about 1, such as MN for N or Mm for m"
     )
 
 
@@ -602,7 +632,7 @@ def _off(last: LastIterate) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         span = np.abs(system.error(nodes.x, nodes.x[0])).max(axis=0)
         span = np.maximum(span, LEAST_SPAN * max(span.max(), size.min()))
         off = np.abs(system.error(ends(nodes, PARTS), ends(nodes, 1)))
-        up, down = (_pattern(last, MOVED, sign) for sign in (1.0, -1.0))
+        up, down = (_pattern(last, MOVED, sign, size) for sign in (1.0, -1.0))
         long, short = (system.error(ends(up, n), ends(down, n)) for n in (1, PARTS))
         slopes = np.abs(np.concatenate([last.at.A, last.at.B], axis=2))
         answer = np.einsum("kij,kj->ki", slopes, (_shares(last) * size)[:-1])
@@ -616,7 +646,7 @@ def _off(last: LastIterate) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
 def _kink(last: LastIterate) -> str:
     """A derivative that jumps next to the iterate, however near."""
     at, rows = last.at, last.model.transcription.rows
-    jumps = [last.jumps, *(_jumps(last, share) for share in PROBES[1:])]
+    jumps = [_jumps(last, share, _moved(last)) for share in PROBES]
     known = np.concatenate([at.A, at.B], axis=2), at.G, at.G_end[None], at.g, at.g_end[None]
     worst: tuple[float, str, int] = 0.0, "", 0
     for part, values in enumerate(known):
@@ -647,9 +677,15 @@ def _kink(last: LastIterate) -> str:
     )
 
 
-def _pattern(last: LastIterate, share: float, sign: float) -> Nodes:
+def _moved(last: LastIterate) -> np.ndarray:
+    """Sizes within which a smooth function is nearly linear: of a mean, how far the state goes."""
+    own = np.where(last.is_mean, last.aside, last.size[: last.model.n])
+    return np.r_[own, last.size[last.model.n :]]
+
+
+def _pattern(last: LastIterate, share: float, sign: float, size: np.ndarray) -> Nodes:
     """The iterate, displaced by a share of the sizes, without symmetry."""
-    model, size = last.model, last.size
+    model = last.model
     move = sign * share * _shares(last) * size
     z = move[:, : model.n].copy()
     return model.transcription.move(last.nodes, z, move[:-1, model.n :], last.setting)
@@ -661,10 +697,10 @@ def _shares(last: LastIterate) -> np.ndarray:
     return 0.5 + (0.6180339887498949 * np.arange(1, np.prod(shape) + 1) % 1.0).reshape(shape)
 
 
-def _jumps(last: LastIterate, share: float) -> tuple[np.ndarray, ...]:
+def _jumps(last: LastIterate, share: float, size: np.ndarray) -> tuple[np.ndarray, ...]:
     """Differences of derivatives between both sides of the iterate."""
     model = last.model
-    up, down = (model.expand(_pattern(last, share, s), last.setting) for s in (1.0, -1.0))
+    up, down = (model.expand(_pattern(last, share, s, size), last.setting) for s in (1.0, -1.0))
     return (
         np.concatenate([up.A - down.A, up.B - down.B], axis=2),
         up.G - down.G,
@@ -677,7 +713,7 @@ def _jumps(last: LastIterate, share: float) -> tuple[np.ndarray, ...]:
 def _kinked_cost(last: LastIterate, k: int) -> str:
     """The term of the cost whose derivative jumps most at a node."""
     best, worst = "the cost", 0.0
-    sides = [_pattern(last, PROBES[1], sign) for sign in (1.0, -1.0)]
+    sides = [_pattern(last, PROBES[1], sign, _moved(last)) for sign in (1.0, -1.0)]
     for name, function, on in _terms(last):
         if not on[k] > 0:
             continue
@@ -692,7 +728,8 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
 Rule: TypeAlias = Callable[[LastIterate], str]
 # Rules in order, the most certain first; a solve that failed, or is infeasible, asks fewer.
 ALL_RULES: tuple[Rule, ...] = (
-    _not_finite, _diverged, _fold, _too_long, _off_their_motion, _dependent, _kink, _sizes
+    _not_finite, _diverged, _fold, _too_long, _off_their_motion, _dependent, _kink, _without_size,
+    _sizes,
 )  # fmt: skip
 RULES: dict[SolveStatus, tuple[Rule, ...]] = {
     SolveStatus.FAILED: (_not_finite,),

@@ -337,6 +337,36 @@ def test_an_obstacle_over_the_start_says_so_first():
     assert "pillar violates its bound at node" in second and "guess= on one side" in second
 
 
+def test_a_ship_in_newtons_is_said_to_have_speeds_without_a_size():
+    """From rest to rest: its smooth drag was said not to be differentiable."""
+
+    def berth(newton):
+        most = np.array([8e5, 4e5, 3e7]) * newton
+        names = "surge", "sway", "yaw"
+
+        def field(t, x, u, p):
+            v, c, s = x[3:], ca.cos(x[2]), ca.sin(x[2])
+            drag = v * ca.sqrt(v**2 + ca.DM([1e-4, 1e-4, 1e-6])) * ca.DM([1.5e4, 2e5, 2e10])
+            drag += v * ca.DM([2e4, 5e4, 5e8])
+            push = (u / newton - drag) / ca.DM([6e6, 7e6, 2e10])
+            turn = ca.vertcat(7 / 6 * v[1] * v[2], -6 / 7 * v[0] * v[2], -5e-5 * v[0] * v[1])
+            return ca.vertcat(c * v[0] - s * v[1], s * v[0] + c * v[1], v[2], push + turn)
+
+        inputs = [Input(*one) for one in zip(names, ["N", "N", "N m"], -most, most, strict=True)]
+        ship = System("ship", Rn(6, ("x", "y", "heading", "u", "v", "r")), field, inputs=inputs)
+        end = np.array([200.0, 60.0, np.pi / 2, 0, 0, 0])
+        berthed = Bound(lambda t, x, u, p: x, end, end, at="terminal", name="berth")
+        return OptimalControlProblem(
+            ship, 60, 4.0, Q=0, R=1 / most**2 * [1, 0.25, 1], reference=end, bounds=[berthed]
+        )
+
+    assert berth(1e-6).solve(np.zeros(6)).is_success
+    lost = berth(1.0).solve(np.zeros(6), max_iterations=100)
+    assert not lost.is_success
+    assert "not differentiable" not in lost.message
+    assert "moves by" in lost.message and "choose units" in lost.message
+
+
 def test_a_loop_that_does_not_close_names_the_coordinate():
     forward = Phase(cart(), 10, (1.0, 5.0), bounds=[Bound("x1", 0.5, 2.0)])
     found = PhasedProblem(forward, time_weight=1, is_periodic=True).solve([0.0, 1.0])
