@@ -358,7 +358,7 @@ def test_demo_runs_its_designs_and_the_worst_counts(installed, capsys, monkeypat
 def test_unknown_names_list_the_valid_ones(installed, capsys, command):
     status, out, err = run(capsys, command, "cruize")
     assert (status, out) == (2, "")
-    assert "'cruize'; valid names are" in err and "Did you mean 'cruise'?" in err
+    assert "'cruize'; valid names are" in err and "Did you mean 'cruise'? " in err
     assert all(design.__name__.replace("_", "-") in err for design in DESIGNS)
 
 
@@ -439,6 +439,12 @@ def test_a_file_of_ones_own_is_a_design(capsys, tmp_path, monkeypatch):
     assert status == 2 and "mine.py has no function 'absent': it has " in err and "design" in err
     status, _, err = run(capsys, "run", "nowhere.py")
     assert status == 2 and "there is no file nowhere.py" in err
+    status, out, _ = run(capsys, "info", "mine.py")
+    assert status == 0 and out.startswith("mine.py: ") and "\ncriteria\n" in out
+    Path("seedless.py").write_text("def design(horizon=40):\n    pass\n")
+    for command in ("run", "info"):
+        status, _, err = run(capsys, command, "seedless.py")
+        assert status == 2 and "seedless.py: design() takes no seed: give it the" in err
 
 
 def test_progress_on_a_terminal(installed, capsys, monkeypatch):

@@ -16,6 +16,7 @@ from ._registry import (
     MODELS,
     NAMED,
     CommandError,
+    design_of_file,
     entries,
     find,
     guarded,
@@ -50,11 +51,13 @@ def list_command(options: argparse.Namespace) -> int:
 
 
 def info_command(options: argparse.Namespace) -> int:
-    """A design, a model, a mechanism, or a file of a robot or a mechanism in text."""
+    """A design, a model, a mechanism, or a file of a design, a robot or a mechanism in text."""
     name = options.name
     group, entry = find(name)
-    if entry is not None:
-        design = load(entry)
+    is_file = entry is None and name.partition(":")[0].endswith(".py")
+    if entry is not None or is_file:
+        group = DESIGNS if is_file else group
+        design = load(entry) if entry is not None else design_of_file(name)[1]
         made = guarded(name, lambda: design(seed=0) if group == DESIGNS else design())
         print(f"{name}: {summary(design)}\n")
         if group == MECHANISMS:
@@ -72,7 +75,9 @@ def info_command(options: argparse.Namespace) -> int:
     elif Path(name).suffix.lower() == ".urdf" or Path(name).is_file():
         print(_describe_urdf(Path(name)))
     else:
-        raise unknown(name, "Robot files end in .urdf, files of mechanisms in .json.")
+        raise unknown(
+            name, "Files of designs end in .py, of robots in .urdf, of mechanisms in .json."
+        )
     return 0
 
 

@@ -65,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     info.add_argument(
         "name",
-        help="a name of `lgcontrol list`, a robot file (.urdf) or a file of a mechanism (.json)",
+        help="a name of `lgcontrol list`, or a file of a design (.py), of a robot (.urdf) or of a "
+        "mechanism (.json)",
     )
     info.set_defaults(command=info_command)
 

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from ..codegen._internal import unknown_name
@@ -63,7 +64,27 @@ def unknown(name: str, files: str) -> CommandError:
     """Error for a name that is none of these, with what files are taken."""
     valid = sorted({name for group in NAMED for name in entries(group)})
     text = unknown_name("design, model or mechanism", name, valid)
-    return CommandError(f"{text.removesuffix('.')}. {files}")
+    return CommandError(f"{told(text)} {files}")
+
+
+def told(text: str) -> str:
+    """Text as a sentence that another one may follow."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def design_of_file(name: str) -> tuple[str, Any]:
+    """What the design of ``FILE.py`` or ``FILE.py:FUNCTION`` is called, and its function."""
+    from ..campaigns import _internal as files
+
+    file, _, function = name.partition(":")
+    called = Path(file).stem + (function and f":{function}")
+    design = guarded(name, lambda: files.load(files.refer(name)), "cannot be loaded")
+    takes = inspect.signature(design).parameters.values()
+    if not any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in takes):
+        raise CommandError(
+            f"{name}: {design.__name__}() takes no seed: give it the argument seed=0"
+        )
+    return called, design
 
 
 def load(entry: EntryPoint) -> Any:

@@ -19,14 +19,15 @@ from ._registry import (
     DESIGNS,
     MODELS,
     CommandError,
+    design_of_file,
     end_progress,
     entries,
-    guarded,
     load,
     progress,
     safe_name,
     summary,
     table,
+    told,
 )
 from ._view import show_scenes
 
@@ -58,12 +59,8 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
 
 def _named(name: str) -> tuple[str, Any]:
     """What a design is called, and the function that makes it."""
-    file, _, function = name.partition(":")
-    if file.endswith(".py"):
-        from ..campaigns import _internal as files
-
-        called = Path(file).stem + (function and f":{function}")
-        return called, guarded(name, lambda: files.load(files.refer(name)), "cannot be loaded")
+    if name.partition(":")[0].endswith(".py"):
+        return design_of_file(name)
     known = entries(DESIGNS)
     if name not in known:
         if name in entries(MODELS):
@@ -72,7 +69,7 @@ def _named(name: str) -> tuple[str, Any]:
                 f"designs are {', '.join(sorted(known))}"
             )
         text = unknown_name("design", name, sorted(known))
-        raise CommandError(f"{text.removesuffix('.')}. A file of yours is FILE.py or FILE.py:NAME.")
+        raise CommandError(f"{told(text)} A file of yours is FILE.py or FILE.py:NAME.")
     return name, load(known[name])
 
 

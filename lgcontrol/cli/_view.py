@@ -92,4 +92,5 @@ def _made(name: str, make: Any) -> Any:
         return make()
     except (OSError, ValueError, TypeError, KeyError) as error:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        raise CommandError(f"{name}: {text}") from None
+        told = str(text).removeprefix(f"{name}: ")
+        raise CommandError(f"{name}: {told}") from None
