@@ -335,6 +335,7 @@ def test_an_obstacle_over_the_start_says_so_first():
     first, second, *_ = found.message.split("; ")[1:]
     assert first == "the start itself violates pillar by 1: start within, or give soft="
     assert "pillar violates its bound at node" in second and "guess= on one side" in second
+    assert 'solver="ipopt"' not in found.message
 
 
 def test_a_ship_in_newtons_is_said_to_have_speeds_without_a_size():

@@ -149,7 +149,7 @@ class KernelResults:
                 message = f"{message}, of the least violation"
                 if violations:
                     message += ", so the hard bounds are in conflict as far as this search saw"
-            if is_lost and not ruled_out:
+            if is_lost and not (start or ruled_out):
                 causes.append(self._at_start_limits(rows))
                 causes = causes if any(causes) else [OTHER_START]
             told = "" if status is SolveStatus.INFEASIBLE else start  # which tells it already
