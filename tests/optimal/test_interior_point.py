@@ -22,6 +22,7 @@ from lgcontrol.optimal import (
     OptimalControlProblem,
     OptimalSolution,
     Residual,
+    Settings,
     SolveStatus,
 )
 from lgcontrol.optimal._given import Given
@@ -526,6 +527,42 @@ def test_real_time_steps_in_c_are_those_in_numpy():
         answers.append(np.array(applied))
     assert np.abs(answers[0] - answers[1]).max() < 1e-8
     assert (np.abs(answers[0]) < 1.0).all()
+
+
+@pytest.mark.compiled
+def test_calls_next_to_an_optimum_leave_second_derivatives_out():
+    problem, x0 = PROBLEMS["slew, far"]
+    exact = InteriorPointSolver(problem).prepare()
+    plain = InteriorPointSolver(problem, second_derivatives=False).prepare()
+    found = exact.solve(x0, tolerance=1e-4)
+
+    def apart(solver, move, plan):
+        """How far inputs of a call are from those of a step of Gauss and Newton."""
+        x = np.asarray(SATELLITE.retract(x0, np.full(6, move)))
+        answers = [each.step(x, plan=plan).u for each in (solver, plain)]
+        return np.abs(answers[0] - answers[1]).max()
+
+    assert apart(exact, 1e-3, found.plan) < 1e-9
+    assert apart(exact, 0.1, found.plan) > 1e-5  # far off
+    for most, is_exact in ((10.0, False), (0.0, True)):  # of a gain that is other than predicted
+        solver = InteriorPointSolver(problem, settings=Settings(real_time_gain=most)).prepare()
+        later = solver.step(x0, plan=found.plan).plan
+        assert (apart(solver, 1e-3, later) > 1e-6) == is_exact
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", ["hard row", "cost"])
+def test_calls_with_hard_rows_or_costs_that_are_no_squares_are_exact(kind):
+    given = {"bounds": [Bound("rate", -3.0, 3.0)]} if kind == "hard row" else {
+        "costs": [Cost(lambda t, x, u, p: 0.1 * x[4] ** 4)]
+    }  # fmt: skip
+    problem, x0 = slew(R=0.01, **given), PROBLEMS["slew, far"][1]
+    exact = InteriorPointSolver(problem).prepare()
+    plain = InteriorPointSolver(problem, second_derivatives=False).prepare()
+    found = exact.solve(x0, tolerance=1e-4)
+    x = np.asarray(SATELLITE.retract(found.x[1], np.full(6, 1e-3)))
+    answers = [each.step(x, t0=problem.dt, plan=found.plan).u for each in (exact, plain)]
+    assert np.abs(answers[0] - answers[1]).max() > 1e-6
 
 
 def test_a_step_goes_on_from_the_plan_if_its_rollout_has_no_cost():

@@ -164,7 +164,7 @@ def test_a_plan_that_is_hard_to_find_is_not_called_infeasible():
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("size", [0.05, 0.2])
-@pytest.mark.parametrize("name", ["swing, soft", "swing, stopped", "slew, slow"])
+@pytest.mark.parametrize("name", ["swing, soft", "swing, stopped", "slew, slow", "slew, far"])
 def test_real_time_steps_in_c_are_those_of_numpy(name, size):
     ready = Ready(*CASES[name])
     solver = NewtonKKTSolver(ready.model)

@@ -119,6 +119,7 @@ class KernelMemory:
             blocks=changes_in_blocks(model.problem.system),
             weights=0 if "w" in once.shared else once.path_weights.shape[1],
             bend=len(known["bend_rows"]), curved="end_curvature" in stages.functions,
+            squares=not model.problem.costs,
             joint=has_joint(stages.functions),
             scratch=stages.scratch,
         )  # fmt: skip

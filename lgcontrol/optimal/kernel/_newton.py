@@ -641,6 +641,17 @@ class NewtonKKT(BarrierProblem):
         """Whether there are one-sided hard rows."""
         return bool((~self.soft[: self.ns]).any())
 
+    @property
+    def may_be_plain(self) -> bool:
+        """Whether the first step of a call may be one of Gauss and Newton.
+
+        Costs are squares, nothing is hard but limits of controls, the last step was whole, and if
+        it was such a step it gained what its model said.
+        """
+        if self.model.problem.costs or self.ne > 0 or self.has_hard:
+            return False
+        return self.alpha == 1 and self.spread >= 0 and self.model.joint is None
+
     def exceeds(self, rows: np.ndarray) -> bool:
         """Whether one-sided hard rows are exceeded."""
         hard = self.holds & ~self.soft & self.one_sided
@@ -719,6 +730,7 @@ class NewtonKKT(BarrierProblem):
                     self.it.x[0] = x0
                 fall = 0.0
                 for number in range(1, most + 1):
+                    is_calm = number == 1 and followed is not None and self.may_be_plain
                     self.ex = self.expand(self.it)
                     off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost(self.ex)
                     started = cost if started is None else started
@@ -727,6 +739,7 @@ class NewtonKKT(BarrierProblem):
                     if self.has_hard and is_whole and is_cheap and not self.exceeds(rows):
                         kept = self.it
                     self.off, self.taken_steps, is_first = off, number, number == 1
+                    self.is_plain = is_calm and off <= o.real_time_far
                     begins = self._follow(off, is_first=is_first)
                     d = self._aimed(begins=begins)
                     if d is not None and is_first:
@@ -741,12 +754,16 @@ class NewtonKKT(BarrierProblem):
                     is_open = largest(self.ex.gaps) > o.real_time_far and number >= most
                     self.is_linear = is_first or not self.has_hard or is_open
                     found = self.search(d, max(o.boundary, 1 - self.mu))
-                    self.spread = 0.0
+                    self.spread = -1.0 if self.is_plain else 0.0
                     if found is None:
+                        self.alpha = 0.0
+                        if self.is_plain and number < most:
+                            continue  # the exact step, then
                         return False
                     self.it, self.alpha = found
                     is_modelled = abs(self.gain - 1) <= o.real_time_gain
-                    self.spread = fall if is_modelled and self.alpha == 1 else 0.0
+                    if is_modelled and self.alpha == 1:
+                        self.spread = fall
                     is_off = off > o.real_time_far and not is_modelled
                     is_off = is_off or self.alpha < o.real_time_short
                     is_off = is_off or self.exceeds(self.values(self.it).rows)
@@ -757,7 +774,7 @@ class NewtonKKT(BarrierProblem):
         finally:
             if kept is not None and self.exceeds(self.values(self.it).rows):
                 self.it = kept
-            self.is_linear, self.priced = False, 0.0
+            self.is_linear, self.priced, self.is_plain = False, 0.0, False
             self._set_form()
 
     def _aimed(self, *, begins: bool) -> PlanIterate | None:

@@ -211,6 +211,7 @@ size first first dense row of [A B]
 size dense dense rows of [A B]
 size bend entries that second derivatives of a step add to the cost to go
 size curved whether second derivatives are known
+size squares whether all of the cost are squares
 size joint whether one function has first and second derivatives of stages
 size substeps substeps whose derivatives the kernel multiplies; 0 for none
 size sub_sparse as sparse, of a substep
@@ -396,7 +397,7 @@ number dw the last regularization
 number alpha length of the last step
 number error_before error of the barrier problem before it
 number outer_theta violation at which the elastic problem was begun
-number spread gain of a call's first step, shared by the terms of the barrier; else 0
+number spread gain of a call's first step, shared by the terms of the barrier; 0 where its last step was cut short or gained something else, -1 if that was a Gauss–Newton step
 number other scale of the cost that is not in use
 size elastic whether the iterate is one of the elastic problem
 size tiny steps that led nowhere
