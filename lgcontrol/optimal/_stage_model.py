@@ -22,9 +22,11 @@ from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
 
-# First and second derivatives of a stage are one function where they have as many operations: those
-# of an arm with seven joints (142,000) share 17 % of them, those of a quadrotor (22,000) 4 %.
-SHORTEST_JOINT = 50_000
+# First and second derivatives of a stage are one function where they have as many operations and
+# share a tenth: those of an arm with seven joints (142,000) share 17 %, those of a free base with
+# three joints (183,000) 2 %, those of a quadrotor (22,000) 4 %. Apart, first ones are enough for a
+# step of Gauss and Newton.
+SHORTEST_JOINT, LEAST_SHARED = 50_000, 0.1
 
 
 class Sides(NamedTuple):
@@ -310,7 +312,9 @@ class StageModel:
         values: Any = first.function.call([inputs[name] for name in first.arguments])
         values = ca.cse([*values, *second.function.call([*inputs.values()])])
         results = dict(zip([*first.results, *second.results], values, strict=True))
-        return named_function(first.name.replace("stage", "joint"), inputs, results)
+        found = named_function(first.name.replace("stage", "joint"), inputs, results)
+        shared = made - found.function.n_instructions()
+        return found if shared >= LEAST_SHARED * made else None
 
     @property
     def bend_places(self) -> list[tuple[int, int]]:

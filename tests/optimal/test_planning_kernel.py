@@ -309,6 +309,7 @@ def test_first_and_second_derivatives_in_one_function_lead_to_the_same_plan(name
     expected = apart.solve(x0)
     problem._kept.clear()
     monkeypatch.setattr(_stage_model, "SHORTEST_JOINT", 0)
+    monkeypatch.setattr(_stage_model, "LEAST_SHARED", 0.0)
     joint = InteriorPointSolver(problem)
     found = joint.solve(x0)
     problem._kept.clear()
