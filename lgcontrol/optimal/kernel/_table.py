@@ -397,7 +397,7 @@ number dw the last regularization
 number alpha length of the last step
 number error_before error of the barrier problem before it
 number outer_theta violation at which the elastic problem was begun
-number spread gain of a call's first step, shared by the terms of the barrier; 0 where its last step was cut short or gained something else, -1 if that was a Gauss–Newton step
+number spread gain of a call's first step per barrier term; not as modelled: 0, by Gauss–Newton -1
 number other scale of the cost that is not in use
 size elastic whether the iterate is one of the elastic problem
 size tiny steps that led nowhere
