@@ -56,6 +56,7 @@ def test_the_pendulum_that_ipopt_loses_is_saved():
 def test_the_pendulum_that_cannot_be_saved_says_why():
     task = TASKS["double pendulum, near"]()
     thrown = task.x0 + [0.79, 0, 0, 5.0, 0, 0]  # 1 cm from the end of the rail, at 5 m/s
-    plan = InteriorPointSolver(task.problem).prepare().solve(thrown)
+    # By rounding of the start it takes 396 to 985 iterations.
+    plan = InteriorPointSolver(task.problem).prepare().solve(thrown, max_iterations=2000)
     assert plan.status == "infeasible"
     assert "rail" in plan.message and "force" in plan.message
