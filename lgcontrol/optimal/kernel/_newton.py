@@ -645,8 +645,8 @@ class NewtonKKT(BarrierProblem):
     def may_be_plain(self) -> bool:
         """Whether the first step of a call may be one of Gauss and Newton.
 
-        Costs are squares, nothing is hard but limits of controls, the last step was whole, and if
-        it was such a step it gained what its model said.
+        Costs are squares, and nothing is hard but limits of controls. The last step was whole. If
+        it was such a step, it gained what its model said.
         """
         if self.model.problem.costs or self.ne > 0 or self.has_hard:
             return False

@@ -203,8 +203,8 @@ class _RandomGuesses:
     parameters, move as a whole.
 
     If they are `of_motion`, a state that begins next to its reference has its extent in the first
-    plan instead of the size of the solve, which may be in the units of other states. What moves in
-    the first plan moves as well, as the heading of a car whose guess is at rest.
+    plan as its size. That of the solve may be in the units of other states. What moves in the first
+    plan moves as well, as the heading of a car whose guess is at rest.
     """
 
     def __init__(
