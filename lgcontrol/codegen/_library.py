@@ -73,8 +73,8 @@ def find_or_build(
         if expected > _LONG:
             notice(
                 f"building {key}",
-                f"compiling {about['function']} ({about['written']} operations) takes about "
-                f"{expected:.0f} s, once: the code is kept on disk",
+                f"compiling {about['function']} takes about {expected:.0f} s, once: "
+                "the code is kept on disk",
             )
         written = write()
         texts = [written] if isinstance(written, str) else written

@@ -211,10 +211,12 @@ class Settings:
     real_time_sigma: float = _number(1e2, 1.0, 1e20, "as sigma_most", "own",
         "planning_loops, costs")
     real_time_far: float = _number(0.1, 0.0, 1e6,
-        "how far off a plan is for more steps in a call, and defects for a rollout at its end",
+        "how far off a plan is for more steps and an exact first one, and defects for a rollout at "
+        "the end of a call",
         "own", "planning_loops, soft twist")
     real_time_gain: float = _number(0.1, 0.0, 1e6,
-        "gain of a step, of that predicted, within which no more steps are taken", "own",
+        "gain of a step, of that predicted, within which no more steps are taken and Gauss–Newton "
+        "goes on", "own",
         "planning_loops: problem B takes 4.1 steps a call for 2.4, circle 4.6 for 2.2")
     real_time_short: float = _number(0.4, 0.0, 1.0, "step length below which more steps are taken",
         "own", "planning_loops: soft twist 3 % dearer at the median, up to 35 %")

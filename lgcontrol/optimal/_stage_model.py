@@ -25,7 +25,7 @@ from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_s
 # First and second derivatives of a stage are one function where they have as many operations and
 # share a tenth: those of an arm with seven joints (142,000) share 17 %, those of a free base with
 # three joints (183,000) 2 %, those of a quadrotor (22,000) 4 %. Apart, first ones are enough for a
-# step of Gauss and Newton.
+# Gauss–Newton step.
 SHORTEST_JOINT, LEAST_SHARED = 50_000, 0.1
 
 

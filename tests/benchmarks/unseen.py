@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.unseen [--out FILE] [--seconds 30] [NAME ...]
 
-The statements are those of the first try: no unit, weight or guess was changed after a solve.
+The statements are as first written. No unit, weight or guess was changed after a solve.
 IPOPT has the same transcription and start, 1,000 iterations and `--seconds` of the processor. Each
 solve, with its set-up, runs in a process of its own. A task that has a plan is as asked if the
 status is a success and the cost at most 1e-3 above IPOPT's. One that has none, for the reason

@@ -537,7 +537,7 @@ def test_calls_next_to_an_optimum_leave_second_derivatives_out():
     found = exact.solve(x0, tolerance=1e-4)
 
     def apart(solver, move, plan):
-        """How far inputs of a call are from those of a step of Gauss and Newton."""
+        """How far inputs of a call are from those of a Gauss–Newton step."""
         x = np.asarray(SATELLITE.retract(x0, np.full(6, move)))
         answers = [each.step(x, plan=plan).u for each in (solver, plain)]
         return np.abs(answers[0] - answers[1]).max()

@@ -120,7 +120,7 @@ class BarrierProblem:
         self.share = np.hstack([sides.counts, np.ones_like(sides.equal_active, dtype=float)])
         self.factorizations = self.evaluations = 0
         self.is_linear, self.priced, self.gain, self.off = False, 0.0, 1.0, 0.0
-        self.spread, self.is_plain = 0.0, False
+        self.spread, self.is_gauss_newton = 0.0, False
         self.taken_steps, self.extends = 0, False
         self.nudges = self.doubts = 0
         if going_on is None:
@@ -587,7 +587,7 @@ class BarrierProblem:
         o, it, ex, model = self.o, self.it, self.ex, self.model
         H, H_end, (lower, upper) = ex.H, ex.H_end, self.rooms(it.u)
         W = self.of_rows(self._give()[1], 1 / o.compliance, self.d[self.row] ** 2)
-        if model.curvature is not None and not self.is_plain:
+        if model.curvature is not None and not self.is_gauss_newton:
             lam, price = it.lam / self.scale, self.row_prices(it.z, it.nu) / self.scale
             along, end = model.hessians(Nodes(self.t, it.x, it.u), self.setting, lam, price, ex)
             H, H_end = H + along, H_end + end

@@ -167,14 +167,8 @@ class KernelMemory:
         """What the arrays hold, as a plan from a time on."""
         task = self.task
         self.parts["kept"][:] = self.kept
-        numbers = (
-            t,
-            task.mu,
-            float(self.kept[KEPT["alpha"]]),
-            cost,
-            float(task.elastic),
-            float(content),
-        )
+        alpha = float(self.kept[KEPT["alpha"]])
+        numbers = t, task.mu, alpha, cost, float(task.elastic), float(content)
         self.column[HEAD : HEAD + len(numbers)] = numbers
         return Plan._taking(self.layout, self.column.copy(), _head=numbers)
 

@@ -642,15 +642,16 @@ class NewtonKKT(BarrierProblem):
         return bool((~self.soft[: self.ns]).any())
 
     @property
-    def may_be_plain(self) -> bool:
-        """Whether the first step of a call may be one of Gauss and Newton.
+    def may_be_gauss_newton(self) -> bool:
+        """Whether the first step of a call may be a Gauss–Newton step.
 
         Costs are squares, and nothing is hard but limits of controls. The last step was whole. If
-        it was such a step, it gained what its model said.
+        it was such a step, it gained what its model predicted.
         """
-        if self.model.problem.costs or self.ne > 0 or self.has_hard:
+        model = self.model
+        if model.problem.costs or model.curvature is None or model.joint is not None:
             return False
-        return self.alpha == 1 and self.spread >= 0 and self.model.joint is None
+        return self.ne == 0 and not self.has_hard and self.alpha == 1 and self.spread >= 0
 
     def exceeds(self, rows: np.ndarray) -> bool:
         """Whether one-sided hard rows are exceeded."""
@@ -730,7 +731,7 @@ class NewtonKKT(BarrierProblem):
                     self.it.x[0] = x0
                 fall = 0.0
                 for number in range(1, most + 1):
-                    is_calm = number == 1 and followed is not None and self.may_be_plain
+                    is_calm = number == 1 and followed is not None and self.may_be_gauss_newton
                     self.ex = self.expand(self.it)
                     off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost(self.ex)
                     started = cost if started is None else started
@@ -739,7 +740,7 @@ class NewtonKKT(BarrierProblem):
                     if self.has_hard and is_whole and is_cheap and not self.exceeds(rows):
                         kept = self.it
                     self.off, self.taken_steps, is_first = off, number, number == 1
-                    self.is_plain = is_calm and off <= o.real_time_far
+                    self.is_gauss_newton = is_calm and off <= o.real_time_far
                     begins = self._follow(off, is_first=is_first)
                     d = self._aimed(begins=begins)
                     if d is not None and is_first:
@@ -754,10 +755,10 @@ class NewtonKKT(BarrierProblem):
                     is_open = largest(self.ex.gaps) > o.real_time_far and number >= most
                     self.is_linear = is_first or not self.has_hard or is_open
                     found = self.search(d, max(o.boundary, 1 - self.mu))
-                    self.spread = -1.0 if self.is_plain else 0.0
+                    self.spread = -1.0 if self.is_gauss_newton else 0.0
                     if found is None:
                         self.alpha = 0.0
-                        if self.is_plain and number < most:
+                        if self.is_gauss_newton and number < most:
                             continue  # the exact step, then
                         return False
                     self.it, self.alpha = found
@@ -774,7 +775,7 @@ class NewtonKKT(BarrierProblem):
         finally:
             if kept is not None and self.exceeds(self.values(self.it).rows):
                 self.it = kept
-            self.is_linear, self.priced, self.is_plain = False, 0.0, False
+            self.is_linear, self.priced, self.is_gauss_newton = False, 0.0, False
             self._set_form()
 
     def _aimed(self, *, begins: bool) -> PlanIterate | None:

@@ -136,7 +136,7 @@ class KernelResults:
             causes: list[str] = []
             ruled_out = contradicted(last_one) if violations else ""
             if ruled_out and status is not SolveStatus.FAILED:
-                causes = [ruled_out] * is_lost
+                causes = [ruled_out] if is_lost else []
             elif is_lost or status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
                 causes = causes_of(last_one, status)
             failed = causes.pop() if status is SolveStatus.FAILED and causes else ""

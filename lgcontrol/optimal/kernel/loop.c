@@ -218,9 +218,9 @@ static double least_excess(const lg_model *m, const lg_task *q, lg_state *s, con
  * say so as well, as a product of controls rises from either. If the step of the plan does not follow
  * its motion, shorter ones say so, and that the step exceeds some row there is enough.
  *
- * For each row that the start exceeds, either corner takes at most LG_REACH_ROUNDS rounds, over nv controls
- * at two nodes, each at all LG_REACH_SHARES: 224 nv steps in all, in up to LG_REACH_PARTS parts each. The
- * watch is asked before each row. */
+ * For each row that the start exceeds, either corner takes at most LG_REACH_ROUNDS rounds. A round is over nv
+ * controls at two nodes, each at all LG_REACH_SHARES. These are `reach_steps` of the table for each control
+ * and row. Each step has up to LG_REACH_PARTS parts. The watch is asked before each row. */
 static int is_out_of_reach(const lg_model *m, lg_task *q, const lg_settings *o, double *u)
 {
   lg_state own, *s = &own;

@@ -108,7 +108,7 @@ typedef struct {
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
   int64_t sweeps, trials, linear, extends, is_added;
-  int64_t plain; /* whether the step is one of Gauss and Newton, though second derivatives are known */
+  int64_t gauss_newton; /* whether the step leaves out second derivatives that are known */
   int64_t stepped, creeps; /* the trial is the iterate before; short steps in turn */
   int64_t tried, returns; /* steps since a whole one that the filter did not take, or 0; those taken back */
   double f, mu, scale, priced, gain, t_theta, t_phi, terms;

@@ -182,9 +182,9 @@ static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s, const
   return 0;
 }
 
-/* Whether the first step of a call may be one of Gauss and Newton: costs are squares, nothing is hard but limits
- * of controls, the last step was whole, and if it was such a step it gained what its model said. */
-static int is_plain(const lg_model *m, const lg_task *q, const lg_state *s)
+/* Whether the first step of a call may be a Gauss–Newton step. Costs are squares, and nothing is hard but
+ * limits of controls. The last step was whole. If it was such a step, it gained what its model predicted. */
+static int may_be_gauss_newton(const lg_model *m, const lg_task *q, const lg_state *s)
 {
   if (!m->squares || !m->curvature.call || !q->exact || m->ne > 0 || has_hard(m, q)) return 0;
   return s->mem->alpha == 1 && s->mem->spread >= 0;
@@ -291,19 +291,19 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   double off = 0, started = 0, fall = 0;
   int has_kept = 0;
   for (;;) {
-    s->plain = is_followed && q->iterations == 0 && is_plain(m, q, s);
-    if (s->plain) expand(m, q, s);
+    s->gauss_newton = is_followed && q->iterations == 0 && may_be_gauss_newton(m, q, s);
+    if (s->gauss_newton) expand(m, q, s);
     else expand_twice(m, q, s);
     if (is_followed && is_free(m) && q->iterations == 0 && !isfinite(s->f)) {
       take_trial(s); /* nobody asked for the rollout's cost: the plan as it is, then */
       copy(s->now.x, x0, m->nq);
-      s->plain = 0;
+      s->gauss_newton = 0;
       expand_twice(m, q, s);
     }
     if (!isfinite(s->f)) status = LG_NOT_FINITE;
     if (status != LG_ITERATIONS || q->max_iterations <= 0) break;
     off = adjoint(m, q, s);
-    s->plain = s->plain && off <= o->real_time_far;
+    s->gauss_newton = s->gauss_newton && off <= o->real_time_far;
     const double cost = priced_cost(m, q, s->rows, s->f);
     if (q->iterations == 0) started = cost;
     if (has_hard(m, q) && !exceeds(m, q, s, s->rows) && largest(s->gap, N * m->nx, 0) <= q->tolerance
@@ -347,8 +347,8 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     s->linear = is_first || !has_hard(m, q) || (is_open && q->iterations >= most);
     s->mem->alpha = search(m, q, s, o, tau, 0);
     const int is_modelled = fabs(s->gain - 1) <= o->real_time_gain;
-    s->mem->spread = is_modelled && s->mem->alpha == 1 ? fall : s->plain ? -1 : 0;
-    if (s->mem->alpha == 0 && s->plain && q->iterations < most) continue; /* the exact step, then */
+    s->mem->spread = is_modelled && s->mem->alpha == 1 ? fall : s->gauss_newton ? -1 : 0;
+    if (s->mem->alpha == 0 && s->gauss_newton && q->iterations < most) continue; /* the exact step, then */
     if (s->mem->alpha == 0) {
       status = LG_STALLED;
       break;

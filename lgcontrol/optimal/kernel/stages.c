@@ -298,7 +298,7 @@ static int bend(const lg_model *m, lg_task *q, lg_state *s, const double *lam, c
 /* Those for the multipliers of the iterate. */
 static int curvatures(const lg_model *m, lg_task *q, lg_state *s)
 {
-  if (!m->curved || !q->exact || s->plain) return LG_STRAIGHT;
+  if (!m->curved || !q->exact || s->gauss_newton) return LG_STRAIGHT;
   prices_of(m, q, s, s->move, s->price);
   return bend(m, q, s, s->move, s->price);
 }
