@@ -227,17 +227,13 @@ class MPC(Controller, metaclass=Fixed):
     # What it is
 
     problem: OptimalControlProblem = _of(
-        "_parts.planner.problem",
+        "_parts.problem",
         "The problem that is solved; with rates its controls are those of the inputs.",
     )
-    solver: Solver = _of("_parts.planner.solver", "What solves it.")
-    settings: Settings = _of("_parts.planner.settings", "Tuned numbers of the loop.")
-    real_time: RealTime = _of(
-        "_parts.planner.real_time", "Times of the calls, and the work of a call."
-    )
-    guess: Controller | Trajectory | str = _of(
-        "_parts.planner.guess", "Initial guess of new plans."
-    )
+    solver: Solver = _of("_parts.solver", "What solves it.")
+    settings: Settings = _of("_parts.settings", "Tuned numbers of the loop.")
+    real_time: RealTime = _of("_parts.real_time", "Times of the calls, and the work of a call.")
+    guess: Controller | Trajectory | str = _of("_parts.guess", "Initial guess of new plans.")
     rates: Rates | None = _of("_parts.rates.rates", "Weight and limit of the inputs' rates.")
     hold: str = _of(
         "_stated.hold",
@@ -250,9 +246,7 @@ class MPC(Controller, metaclass=Fixed):
     terminal: np.ndarray | str = _of(
         "_stated.terminal", "Weight on the last error, shape (dim, dim), or 'riccati'."
     )
-    substeps: int = _of(
-        "_parts.planner.problem.substeps", "Steps of the integrator in a step of the plan."
-    )
+    substeps: int = _of("_parts.problem.substeps", "Steps of the integrator in a step of the plan.")
 
     @property
     def _declared(self) -> tuple[Parameter, ...]:

@@ -18,8 +18,7 @@ from lgcontrol.systems._internal import on_constraints
 from ._base import clock_time
 from ._mpc_info import MPCInfo, lost_plan, notice_slow_call
 from ._mpc_kernel import begun, keep_to_known, keep_up, whole_state
-from ._mpc_loop import Loop, Preview
-from ._mpc_plan import Ask
+from ._mpc_loop import Loop, PlanState, Preview
 
 
 def planned_call(
@@ -46,8 +45,7 @@ def planned_call(
         mpc.info = replace(preview.info, is_feedback=True, solve_time=spent)
     else:
         budget = mpc.real_time.budget
-        ask = Ask(state, start, reference, reference, mpc._p, began, budget)
-        loop, mpc.info = _planned(mpc, loop, ask)
+        loop, mpc.info = _planned(mpc, loop, state, start, reference, began, budget)
         assert loop.plan.found is not None
         u = loop.plan.found.u[0].take(mpc.problem.input_limits.controls)
     if outrun:
@@ -76,9 +74,8 @@ def plan_before(mpc: Any, t: float, x: ArrayLike, goal: ReferenceLike | None) ->
             return
         began = time.perf_counter()
         state = whole_state(mpc, loop, state, start, goal)
-        loop = keep_up(mpc, loop, state, start, goal)
-        ask = Ask(state, start, goal, goal, mpc._p, began, np.inf)
-        mpc._loop, mpc.info = mpc._parts.first(loop, ask)
+        loop = loop._replace(plan=PlanState())
+        mpc._loop, mpc.info = _planned(mpc, loop, state, start, goal, began)
 
 
 def make_preview(mpc: Any, t: float, reference: ReferenceLike | None) -> None:
@@ -101,7 +98,7 @@ def make_preview(mpc: Any, t: float, reference: ReferenceLike | None) -> None:
         if not np.isfinite(state).all():
             return
         state = whole_state(mpc, loop, state, start, goal)
-        loop, info = _planned(mpc, loop, Ask(state, start, goal, goal, mpc._p, began, np.inf))
+        loop, info = _planned(mpc, loop, state, start, goal, began)
         found = loop.plan.found
         assert found is not None
         if lost_plan(found):
@@ -122,8 +119,11 @@ def held_from(
     return u
 
 
-def _planned(mpc: Any, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
-    """The next plan."""
+def _planned(
+    mpc: Any, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None,
+    began: float, budget: float = np.inf,
+) -> tuple[Loop, MPCInfo]:  # fmt: skip
+    """The next plan; see `LoopParts.planned`."""
     if loop.plan.found is None:  # nobody prepared this loop
-        loop = keep_up(mpc, loop, ask.x, ask.start, ask.reference)
-    return mpc._parts.planned(loop, ask)
+        loop = keep_up(mpc, loop, x, start, reference)
+    return mpc._parts.planned(loop, x, start, reference, mpc._p, began, budget)

@@ -48,7 +48,7 @@ def export_mpc(
     if mpc.reference is not None:
         check_constant(mpc.system, mpc.reference)
         mpc, start = _keeping_up(mpc, x0)
-    parts, word = mpc._parts, mpc._parts.planner.word
+    parts, word = mpc._parts, mpc._parts.word
     options: dict[str, Any] = {
         "name": name, "p": mpc._p,
         "reference": parts.aim(parts.began(), mpc.reference, mpc.offset, mpc._own)[1],
@@ -88,7 +88,7 @@ def _fresh(mpc: Any, word: str) -> Any:
     """A copy that nobody has called, whose first plan begins as the word says."""
     other = mpc._copy()
     other._take(mpc.problem)
-    other._parts = replace(other._parts, planner=other._parts.planner.from_word(word))
+    other._parts = replace(other._parts, guess=word)
     if mpc.solver.is_prepared:
         other.solver.prepare()
     return other

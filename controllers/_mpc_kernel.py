@@ -135,7 +135,7 @@ def _hand_over(mpc: Any) -> None:
     known = np.zeros(0) if estimator is None else estimator.numbers(mpc._rules.disturbance)
     mpc._kernel.take(mpc._rules, mpc._last, known)
     looks = 0 if mpc.problem.costs else work.looks
-    first, most, word = work.first_iterations, work.most_iterations, mpc._parts.planner.word
+    first, most, word = work.first_iterations, work.most_iterations, mpc._parts.word
     mpc._kernel.calls.set(work.iterations, first, most, word, looks)
 
 
@@ -176,7 +176,7 @@ def _told(
 ) -> np.ndarray | None:
     """Ask the kernel; None where that finds no state."""
     kernel, calls = mpc._kernel, mpc._kernel.calls
-    budget = mpc._parts.planner.real_time.budget
+    budget = mpc._parts.real_time.budget
     code, restart = kernel.call(t, x, t + mpc.delay, reference, mpc._p, began, budget)
     if code == ODD:
         return None

@@ -1,7 +1,8 @@
-"""LoopParts: what an MPC is put together of: delay, bias, plan, limits and rates."""
+"""LoopParts: what an MPC is put together of: delay, bias, plan, limits and rates; what these do."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,9 +23,8 @@ from lgcontrol.systems import ReferenceLike, System, Trajectory
 from ._base import Controller
 from ._lqr import EARLY
 from ._mpc_delay import Delay
-from ._mpc_info import MPCInfo
-from ._mpc_loop import Loop, PlanState
-from ._mpc_plan import Ask, Planner
+from ._mpc_info import MPCInfo, lost_plan
+from ._mpc_loop import Loop, PlanState, WarmStarts
 from ._mpc_rates import InputRates
 from ._real_time import RealTime
 from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator, SteadyDisturbance
@@ -34,17 +34,32 @@ SETTINGS = Settings()  # where none are given
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoopParts:
-    """Parts of an MPC, and what they do in a call: each takes the `Loop` and hands it on."""
+    """Parts of an MPC, and what they do in a call: each takes the `Loop` and hands it on.
+
+    `problem` is the one that is solved, with rates that of the rates; `guess` is where new plans
+    start.
+    """
 
     system: System
     rates: InputRates
     delay: Delay
-    planner: Planner
     estimator: DisturbanceEstimator | None
+    problem: OptimalControlProblem
+    solver: Solver
+    settings: Settings
+    real_time: RealTime
+    guess: Controller | Trajectory | str
 
     def of(self, problem: OptimalControlProblem) -> LoopParts:
         """The same parts for another problem that is solved."""
-        return replace(self, planner=self.planner.for_problem(problem))
+        return replace(self, problem=problem, solver=self.solver.for_problem(problem))
+
+    @property
+    def word(self) -> str:
+        """Initial guess of plans, in a word that solvers know."""
+        if isinstance(self.guess, str) and self.guess != "auto":
+            return self.guess
+        return "cheapest" if self.problem.system.policy is None else "policy"
 
     def began(self) -> Loop:
         """A loop that knows nothing of earlier calls."""
@@ -73,7 +88,7 @@ class LoopParts:
     ) -> np.ndarray:
         """State later, with the answers that take effect until then."""
         push = 0.0 if self.estimator is None else loop.disturbance.inputs
-        return self.delay.predict(loop.sent, t, x, end, push, self.planner.problem, own)
+        return self.delay.predict(loop.sent, t, x, end, push, self.problem, own)
 
     def aim(
         self, loop: Loop, reference: ReferenceLike | None, start: float, own: np.ndarray
@@ -83,29 +98,43 @@ class LoopParts:
         is_off = self.estimator is not None and bool(known.inputs.any())
         if not is_off and self.rates.is_plain:
             return known, reference
-        times = self.planner.problem.times(start)
+        times = self.problem.times(start)
         samples = sample_reference(self.system, reference, times, own)
         if self.estimator is not None:
             known, samples = self.estimator.target(known, samples, times, own)
         return known, self.rates.reference(samples, times)
 
-    def first(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
-        """The first plan, to convergence."""
-        loop, ask = self._aimed(loop, ask)
-        plan, info = self.planner.first(ask, "first")
-        return loop._replace(plan=plan), info
+    def planned(
+        self, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None,
+        p: np.ndarray, began: float, budget: float,
+    ) -> tuple[Loop, MPCInfo]:  # fmt: skip
+        """The next plan, of one solve or step: for solvers without a loop, and first plans.
 
-    def planned(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
-        """The next plan."""
-        loop, ask = self._aimed(loop, ask)
-        plan, info = self.planner.plan(loop.plan, ask)
+        It is from the state x of the problem at `start`, when it takes effect. It goes on from the
+        last plan; where there is none, or one that leads nowhere, the initial guess is solved to
+        convergence. The call `began` at a reading of the clock, and has a budget in s.
+        """
+        known, aim = self.aim(loop, reference, start, p[: self.system.n_parameters])
+        loop, last, work = loop._replace(disturbance=known), loop.plan.found, self.real_time
+        given: dict[str, Any] = {"reference": aim, "t0": start, "p": p}
+        left = budget - (time.perf_counter() - began)
+        if last is not None and not lost_plan(last):
+            found = self.solver.step(
+                x, plan=last.plan, iterations=work.at_most(work.iterations), time_limit=left,
+                **given,
+            )  # fmt: skip
+            plan, restart = loop.plan._replace(found=found), ""
+        else:
+            found = self.solver.solve(
+                x, guess=self.word if isinstance(self.guess, str) else self.guess,
+                max_iterations=work.at_most(work.first_iterations), time_limit=max(left, 0.0),
+                for_steps=True, **given,
+            )  # fmt: skip
+            cost = found.cost if np.isfinite(found.cost) else 0.0
+            plan = PlanState(found, WarmStarts(cost, cost, p, reference))
+            restart = "first" if last is None else "failed"
+        info = MPCInfo.of(found, time.perf_counter() - began, restart)
         return loop._replace(plan=plan), info
-
-    def _aimed(self, loop: Loop, ask: Ask) -> tuple[Loop, Ask]:
-        """With the reference of the problem."""
-        own = ask.p[: self.system.n_parameters]
-        known, aim = self.aim(loop, ask.reference, ask.start, own)
-        return loop._replace(disturbance=known), ask._replace(aim=aim)
 
     def kept_to_known(
         self, loop: Loop, t: float, x: np.ndarray, p: np.ndarray
@@ -115,7 +144,7 @@ class LoopParts:
         Nothing is built in a call: where modes became too fast for the substeps there are, the
         system's parameters stay as they were in the last call.
         """
-        own, problem = p[: self.system.n_parameters], self.planner.problem
+        own, problem = p[: self.system.n_parameters], self.problem
         at = x, problem.system.nominal_input, t
         text = problem.too_few_substeps(*at, own)
         if not text or problem.too_few_substeps(*at, loop.checked):  # the state is to blame
@@ -131,23 +160,20 @@ class LoopParts:
         self, loop: Loop, x: np.ndarray, start: float, reference: Any, own: np.ndarray
     ) -> tuple[Loop, LoopParts]:
         """Before the first plan: more substeps where modes at its start or goal are too fast."""
-        times = self.planner.problem.times(start)
+        times = self.problem.times(start)
         is_still = not (moves(reference) or depends_on_time(self.system))
         if is_still and not self.rates.in_blocks:
             times = times[:2]  # all are alike
         goal = sample_reference(self.system, reference, times, own)
         goal = self.rates.reference(goal, times)
-        finer = self.planner.problem.keeping_up(goal.x, goal.u, times, own)
+        finer = self.problem.keeping_up(goal.x, goal.u, times, own)
         finer = finer.keeping_up(x, goal.u[0], times[0], own)
         parts = self
-        if finer is not self.planner.problem:
+        if finer is not self.problem:
             parts = self.of(finer)
-            plan = PlanState(loop.plan.found)
-            loop = self.began()._replace(
-                plan=plan, sent=loop.sent, seen=loop.seen, clock=loop.clock
-            )
-            if self.planner.solver.is_prepared:
-                parts.planner.solver.prepare()
+            loop = self.began()._replace(sent=loop.sent, seen=loop.seen, clock=loop.clock)
+            if self.solver.is_prepared:
+                parts.solver.prepare()
         return loop._replace(checked=own.copy()), parts
 
 
@@ -207,9 +233,8 @@ def put_together(
             Q=stated.weight("Q").at(stated.nominal_parameters),
             unobservable=numbers.bias_unobservable, ramps=hold == "first",
         )  # fmt: skip
-    planner = Planner(planned, chosen, numbers, work, guess)
     moving = Delay(system, delay, period, period if hold == "first" else 0.0)
-    return LoopParts(system, view, moving, planner, estimator)
+    return LoopParts(system, view, moving, estimator, planned, chosen, numbers, work, guess)
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:
