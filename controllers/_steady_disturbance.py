@@ -109,16 +109,10 @@ class DisturbanceEstimator:
     @property
     def in_kernel(self) -> LoopDisturbance:
         """The same for calls of the kernel."""
-        sizes = self.system.n_inputs, *self._sizes
         return LoopDisturbance(
-            self._explaining,
-            len(self.index),
-            self.settling,
-            self.Q,
-            self.unobservable,
-            self._rate,
-            sizes,
-        )
+            self._explaining, len(self.index), self.settling, self.Q, self.unobservable, self._rate,
+            sum(self._sizes),
+        )  # fmt: skip
 
     def by_name(self, state: DisturbanceEstimate) -> dict[str, float]:
         """The estimate."""
@@ -126,27 +120,28 @@ class DisturbanceEstimator:
         return {names[i]: float(state.inputs[i]) for i in self.index}
 
     def numbers(self, state: DisturbanceEstimate) -> np.ndarray:
-        """An estimate as numbers; NaN where the search for a target begins anew."""
-        rest = state.target
-        if rest is None:
-            rest = tuple(np.full(size, np.nan) for size in self._sizes)
-        return np.concatenate([state.inputs, *(np.ravel(part) for part in rest)])
+        """An estimate as numbers, as the kernel has it: inputs, whether there is a target, that."""
+        numbers, target = np.zeros(sum(self._sizes)), state.target
+        numbers[: len(state.inputs)] = state.inputs
+        if target is not None:
+            parts = [[1.0], *(np.ravel(part, order="F") for part in target)]
+            numbers[len(state.inputs) :] = np.concatenate(parts)
+        return numbers
 
     def estimate(self, numbers: np.ndarray) -> DisturbanceEstimate:
         """The estimate of `numbers`."""
-        ends = np.cumsum([self.system.n_inputs, *self._sizes[:-1]])
-        inputs, *rest, inverse = np.split(numbers.copy(), ends)
-        if not np.isfinite(inverse).all():
+        inputs, is_known, *rest, inverse = np.split(numbers.copy(), np.cumsum(self._sizes[:-1]))
+        if not is_known[0]:
             return DisturbanceEstimate(inputs)
         size = round(len(inverse) ** 0.5)
-        return DisturbanceEstimate(inputs, (*rest, inverse.reshape(size, size)))
+        return DisturbanceEstimate(inputs, (*rest, inverse.reshape(size, size, order="F")))
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        """Numbers in the parts of a target."""
+        """Numbers in the parts of an estimate."""
         system, m = self.system, len(self.system.input_index("control"))
         dim = system.state.dim
-        return system.state.nq, m, dim, (system.n_errors + m + dim) ** 2
+        return system.n_inputs, 1, system.state.nq, m, dim, (system.n_errors + m + dim) ** 2
 
     def observe(
         self, state: DisturbanceEstimate, x0: np.ndarray, pieces: list[Piece], x: np.ndarray,

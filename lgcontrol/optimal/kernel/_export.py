@@ -213,7 +213,7 @@ def _estimate(model: Any, loop: LoopExport) -> int:
     if loop.disturbance is None:
         return 0
     group = model.group if loop.rates is None else loop.rates.stated.system.state
-    return 3 + group.nq + sum(loop.disturbance.sizes)
+    return 2 + group.nq + loop.disturbance.size
 
 
 def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:

@@ -89,7 +89,7 @@ class LoopDisturbance(NamedTuple):
 
     `settling` is the time constant of the estimate in s, Q the weight on errors of the target.
     Directions with a relative singular value below `unobservable` are none. `rate` is ``(t, x, u,
-    p) → rate, by_x, by_u``.
+    p) → rate, by_x, by_u``. An estimate has `size` numbers, as `DisturbanceEstimator.numbers`.
     """
 
     places: np.ndarray
@@ -98,7 +98,7 @@ class LoopDisturbance(NamedTuple):
     Q: np.ndarray
     unobservable: float
     rate: Any
-    sizes: tuple[int, ...]
+    size: int
 
     @property
     def numbers(self) -> np.ndarray:
@@ -127,8 +127,7 @@ class LoopState(NamedTuple):
     """What lasts from call to call, besides the plan.
 
     `certified` is the violation above which a certificate holds; `sent` are answers with the times
-    of their effect. `disturbance` is the estimate, and where the search for a target goes on, NaN
-    where it begins anew.
+    of their effect. `disturbance` is the estimate, and where the search for a target goes on.
     """
 
     clock: float | None
@@ -227,7 +226,7 @@ class KernelLoop:
         self._times = self.state[last : last + queue]
         ends = last + queue, last + queue * (1 + m)
         self._inputs = self.state[ends[0] : ends[1]].reshape(queue, m)
-        known = 0 if disturbance is None else 3 + self.x.size + sum(disturbance.sizes)
+        known = 0 if disturbance is None else 2 + self.x.size + disturbance.size
         self._estimate = self.state[ends[1] : ends[1] + known]
         structs = memory.model, memory.task, memory.settings, self.struct
         self._addresses = tuple(ctypes.addressof(struct) for struct in structs)
@@ -361,12 +360,7 @@ class KernelLoop:
             n, nq = self._estimate, self.x.size
             if seen is not None:
                 n[0], n[1], n[2 : 2 + nq] = 1, seen[0], seen[1]
-            inputs, *rest = np.split(disturbance, np.cumsum(self._disturbance.sizes[:-1]))
-            n[2 + nq : 2 + nq + len(inputs)] = inputs
-            if np.isfinite(rest[-1]).all():
-                size = round(len(rest[-1]) ** 0.5)
-                rest[-1] = rest[-1].reshape(size, size).T.ravel()
-                n[2 + nq + len(inputs) :] = np.concatenate([[1.0], *rest])
+            n[2 + nq :] = disturbance
         if plan is not None:
             numbers[STARTED] = plan.number("t")
             if plan.number("content") == NODES:
@@ -386,21 +380,8 @@ class KernelLoop:
             float(n[CERTIFIED]),
             bool(n[DUE]),
             sent,
-            self._estimated(),
+            self._estimate[2 + self.x.size :].copy(),
         )
-
-    def _estimated(self) -> np.ndarray:
-        if self._disturbance is None:
-            return np.zeros(0)
-        n = self._estimate[2 + self.x.size :]
-        inputs, flag, *rest = np.split(
-            n, np.cumsum([self._disturbance.sizes[0], 1, *self._disturbance.sizes[1:-1]])
-        )
-        if not flag[0]:
-            return np.concatenate([inputs, *(np.full(part.size, np.nan) for part in rest)])
-        size = round(len(rest[-1]) ** 0.5)
-        rest[-1] = rest[-1].reshape(size, size).T.ravel()
-        return np.concatenate([inputs, *rest])
 
     @property
     def cause(self) -> str:
