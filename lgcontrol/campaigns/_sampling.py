@@ -9,12 +9,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Vary
 
-qmc: Any = stats.qmc  # whose stubs know no seed
 SAMPLINGS = ("sobol", "latin", "random", "grid", "saltelli")
 
 
@@ -59,7 +57,7 @@ def sample(
     elif sampling == "random":
         shares = np.random.default_rng(seed).random((count, len(varied)))
     elif sampling == "latin":
-        shares = qmc.LatinHypercube(len(varied), seed=seed).random(count)
+        shares = _qmc().LatinHypercube(len(varied), seed=seed).random(count)
     else:
         shares = _sobol(len(varied), count, seed)
     return [
@@ -76,10 +74,16 @@ def _seed(seeds: Vary | None, k: int, first: int) -> int:
     return first + k if seeds is None else int(seeds.values[k % len(seeds.values)])
 
 
+def _qmc() -> Any:  # whose stubs know no seed
+    from scipy.stats import qmc  # a process that only runs cases needs none of its second of import
+
+    return qmc
+
+
 def _sobol(dimension: int, count: int, seed: int) -> np.ndarray:
     with warnings.catch_warnings():  # of counts that are no powers of two
         warnings.simplefilter("ignore", UserWarning)
-        shares = qmc.Sobol(dimension, scramble=True, seed=seed).random(count)
+        shares = _qmc().Sobol(dimension, scramble=True, seed=seed).random(count)
     return np.clip(shares, 1e-9, 1 - 1e-9)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from ..codegen._internal import UnknownNameError, unknown_name
 
@@ -60,7 +59,9 @@ def share(
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     if count == 0:
         return Share(0, 0, 0.0, 1.0, confidence)
-    found = stats.binomtest(int(passed), int(count)).proportion_ci(confidence, INTERVALS[method])
+    from scipy.stats import binomtest  # here and below where needed: its import takes a second
+
+    found = binomtest(int(passed), int(count)).proportion_ci(confidence, INTERVALS[method])
     return Share(int(passed), int(count), float(found.low), float(found.high), confidence)
 
 
@@ -70,7 +71,9 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     x, y = x[use], y[use]
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan"), float("nan")
-    found: Any = stats.spearmanr(x, y)
+    from scipy.stats import spearmanr
+
+    found: Any = spearmanr(x, y)
     return float(found.statistic), float(found.pvalue)
 
 
@@ -214,8 +217,10 @@ def paired_share(only_first: int, only_second: int, count: int) -> tuple[float, 
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """Exact p-value of McNemar's test."""
+    from scipy.stats import binomtest
+
     count = only_first + only_second
-    return float(stats.binomtest(only_first, count).pvalue) if count else 1.0
+    return float(binomtest(only_first, count).pvalue) if count else 1.0
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float, float]:
@@ -226,5 +231,7 @@ def mean_interval(values: np.ndarray) -> tuple[float, float, float]:
     mean = float(values.mean())
     if len(values) < 2:
         return mean, float("nan"), float("nan")
-    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+    from scipy.stats import sem, t
+
+    half = float(t.ppf(0.975, len(values) - 1) * sem(values))
     return mean, mean - half, mean + half
