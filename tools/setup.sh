@@ -45,8 +45,10 @@ fi
 if command -v uv >/dev/null; then
     install="uv pip install --quiet --python $venv/bin/python"
 else
-    install="$venv/bin/python -m pip install --quiet --disable-pip-version-check"
+    install="$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile"
 fi
 # Build requirements first, so that --no-build-isolation gives them their pinned versions too.
 $install -c constraints.txt setuptools
 $install -c constraints.txt --no-build-isolation -e ".[$extra]"
+# On all cores, where pip would take one; a file for another version of Python does no harm.
+$venv/bin/python -m compileall -q -j 0 -x '/tests?/' $venv/lib >/dev/null 2>&1 || true
