@@ -512,6 +512,7 @@ def test_between_the_nodes_of_phases_violations_have_their_phase():
     assert told.time == pytest.approx(3.0, abs=1e-6)
 
 
+@pytest.mark.usually(weight=("price",))
 @pytest.mark.parametrize("weight", [10.0, "price"])
 def test_soft_bounds_of_phases_keep_their_weight_as_nodes_are_added(weight):
     """Refined, a bound costs the integral of its penalty."""
@@ -677,6 +678,7 @@ def test_steps_of_different_lengths_end_where_ipopt_does(quadrature):
         assert np.allclose(end, [angle[k + 1], x[k + 1, 2]], atol=1e-6)
 
 
+@pytest.mark.usually(substeps=(2,))
 @pytest.mark.compiled
 @pytest.mark.parametrize("substeps", [1, 2])
 def test_machine_code_and_numpy_take_steps_of_different_lengths(substeps):

@@ -150,6 +150,7 @@ def test_a_stage_solves_its_equations_once():
 LANDING = {"radau_iia5": 60.7004995, "gauss6": 60.7012309}
 
 
+@pytest.mark.usually(method=("radau_iia5",))
 @pytest.mark.parametrize("method", LANDING)
 def test_a_lander_with_a_limit_of_its_thrust_takes_few_iterations(method):
     lander = System(
@@ -260,6 +261,7 @@ def by_ipopt(horizon: int, limit: float, points: np.ndarray) -> tuple[float, np.
     return float(found["f"]), np.asarray(found["x"]).ravel()
 
 
+@pytest.mark.usually(method=("gauss6",))
 @pytest.mark.parametrize("method", ["radau_iia5", "gauss6"])
 def test_a_plan_with_limits_is_that_of_direct_collocation_by_ipopt(method):
     legendre = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2

@@ -201,6 +201,7 @@ def test_a_squared_excess_counts_per_s_whatever_the_steps_of_a_phase():
     assert costs[1] == pytest.approx(costs[0], rel=0.01)
 
 
+@pytest.mark.usually(lengths=([1.0, 1.0, 2.0, 4.0, 2.0, 1.0, 1.0, 1.0],))
 @pytest.mark.parametrize("lengths", [None, [1.0, 1.0, 2.0, 4.0, 2.0, 1.0, 1.0, 1.0]])
 def test_soft_bounds_of_a_free_duration_count_as_in_problems_of_all_durations(lengths):
     soft = [

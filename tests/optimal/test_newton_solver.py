@@ -449,6 +449,7 @@ def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
     np.testing.assert_allclose(step.u, found.u, atol=1e-3)
 
 
+@pytest.mark.usually(name=("slew, slow",))
 @pytest.mark.parametrize("name", ["swing, slow", "slew, slow"])
 def test_a_solve_from_a_solution_begins_with_its_multipliers(name):
     problem, x0 = PROBLEMS[name]

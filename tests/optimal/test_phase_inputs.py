@@ -116,7 +116,7 @@ def by_ipopt(name: str, drags: tuple[float, ...]) -> tuple[float, np.ndarray, li
     return float(found["f"]), times, [np.asarray(u).ravel() for _, u in values]
 
 
-@pytest.mark.usually(drags=((0.0, 0.6),))
+@pytest.mark.usually(drags=((0.0, 0.6),), name=("zero", "first", "gauss", "blocks"))
 @pytest.mark.parametrize("drags", [(0.0,), (0.0, 0.6)], ids=["one", "two"])
 @pytest.mark.parametrize("name", HOLDS)
 def test_plans_of_free_durations_are_those_of_ipopt_written_out(name, drags):
@@ -139,6 +139,7 @@ def test_plans_of_free_durations_are_those_of_ipopt_written_out(name, drags):
     assert any((np.abs(own) > LIMIT - 1e-3).any() for own in inputs)  # limits matter
 
 
+@pytest.mark.usually(name=("first", "gauss", "blocks"))
 @pytest.mark.parametrize("name", ["first", "radau", "gauss", "blocks"])
 def test_a_phase_of_a_given_duration_is_a_problem(name):
     at_end = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
@@ -161,8 +162,12 @@ def test_a_phase_of_a_given_duration_is_a_problem(name):
 
 @pytest.mark.parametrize(
     ("hold", "lengths", "blocks"),
-    [("first", LENGTHS, None), ("collocation", LENGTHS, None), *(("zero", *s) for s in SHAPES)],
-)
+    [
+        ("collocation", LENGTHS, None), ("zero", LENGTHS, BLOCKS),
+        *(pytest.param(*shape, marks=pytest.mark.thorough)
+          for shape in (("first", LENGTHS, None), ("zero", LENGTHS, None), ("zero", None, BLOCKS))),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize(
     "method", ["radau_iia5", pytest.param("gauss6", marks=pytest.mark.thorough)]
 )
@@ -182,6 +187,7 @@ def test_implicit_methods_take_steps_of_other_lengths_and_blocks(method, hold, l
     assert np.allclose(found.trajectory.x, same.x, atol=SAME_INPUT)
 
 
+@pytest.mark.usually(lengths=(LENGTHS,), blocks=(BLOCKS,))
 @pytest.mark.parametrize(("lengths", "blocks"), SHAPES)
 def test_implicit_methods_find_free_durations_of_such_phases(lengths, blocks):
     ends = [[("x0", VIA)], [("x0", 1.0), ("x1", 0.0)]]

@@ -215,6 +215,7 @@ def test_the_kernel_finds_what_a_sparse_factorization_finds(name):
             assert np.allclose(have, want, rtol=ROUNDED, atol=ROUNDED * largest)
 
 
+@pytest.mark.usually(name=("weights", "carts at two", "free start", "prior on a group"))
 @pytest.mark.parametrize(
     "name", ["weights", "carts at two", "craft", "free start", "prior", "prior on a group"]
 )

@@ -316,6 +316,7 @@ GLIDESLOPES = {
 }
 
 
+@pytest.mark.usually(form=("root", "square"))
 @pytest.mark.parametrize("least_thrust", [0.0, 8.0])
 @pytest.mark.parametrize("form", GLIDESLOPES)
 def test_a_glideslope_may_have_its_apex_at_the_end(form, least_thrust):
