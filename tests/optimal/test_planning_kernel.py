@@ -43,6 +43,7 @@ from lgcontrol.optimal.kernel._table import (
 )
 from lgcontrol.systems import Input, System
 
+from .examples import double_integrator
 from .kernel_solver import NewtonKKTSolver
 from .test_interior_point import HANGING, PROBLEMS, in_numpy, slew, swing, turned
 from .user_tasks import TASKS
@@ -277,6 +278,27 @@ def test_sweeps_of_another_state_are_not_used(monkeypatch):
     monkeypatch.setattr(_library, "_SWEEPS", {})
     monkeypatch.setattr(_library, "SHARED_TEXT", longer)
     assert _library.load_kernel() is kernel and _library.load_sweeps(3, 1) is None
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["slew, too fast", "terminal equality", "carts"])
+def test_sweeps_of_any_size_lead_to_the_plan_of_exact_ones(name, monkeypatch):
+    if name == "carts":  # positions have sparse rows, which sweeps treat apart
+        problem = OptimalControlProblem(
+            double_integrator(), 20, 0.1, Q=1, R=0.1, method="euler", reference=np.zeros(4)
+        )
+        x0 = np.ones(4)
+    else:
+        problem, x0 = CASES[name]
+    solver = InteriorPointSolver(problem)
+    expected, model = solver.solve(x0), solver.memory.model
+    assert model.factor and (model.sparse if name == "carts" else model.bend)
+    for entry in ("factor", "back"):  # the kernel has its own
+        monkeypatch.setattr(model, entry, None)
+    found = solver.solve(x0)
+    assert found.status == expected.status
+    assert len(found.iterations) == len(expected.iterations)
+    np.testing.assert_allclose(found.x, expected.x, atol=SAME_NODES)
 
 
 @pytest.mark.compiled

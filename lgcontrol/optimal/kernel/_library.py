@@ -117,7 +117,7 @@ def sweep_text(n: str, m: str, name: str, how: str) -> str:
     """C text of sweeps of some sizes."""
     return (
         f"#define SX {n}\n#define SV {m}\n#define SWEEP(name) lg_##name##_{name}\n"
-        f"#define LG_SWEEP {how}\n{SWEEP}"
+        f"#define SWEEP_EXACT {int(n.isdecimal())}\n#define LG_SWEEP {how}\n{SWEEP}"
     )
 
 
@@ -140,7 +140,7 @@ _SWEEPS: dict[tuple[Compiler, int, int], Any] = {}
 def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
     """Sweeps for so many error coordinates and controls; None where they cannot be built.
 
-    Built once a machine, in half a second; those of any size take 1.1 to 1.3 of the time.
+    Built once a machine, in one to three seconds; those of any size take 1.1 to 1.3 of the time.
     """
     kernel, name = load_kernel(), _name_of_sweeps(n, m)
     library = None if kernel is None else _library_of_sweeps(n, m)

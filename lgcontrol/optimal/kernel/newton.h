@@ -25,6 +25,12 @@
 #define LG_SELDOM
 #endif
 #define LG_INLINE static inline __attribute__((always_inline))
+/* A function that is called, and optimized like the inner loops that it holds. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LG_OUTLINE static __attribute__((unused, noinline, noclone, optimize("O3")))
+#else
+#define LG_OUTLINE static __attribute__((unused, noinline))
+#endif
 #if LG_W > 1
 typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
 typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
@@ -361,3 +367,14 @@ LG_INLINE void product(const int rows, const int halves, const int inner, const 
 #undef LG_BLOCK
 }
 
+/* The same as a function, for sizes that are known at run time: registers suffice for it, and gcc
+ * compiles it once, not at each call. */
+LG_OUTLINE void product_of_any_size(const int rows, const int inner, const int count, const double *L,
+                                   const int l_apart, const double *R, const int down,
+                                   const int right, const int symmetric, const double *from,
+                                   const int from_apart, const double times, double *to,
+                                   const int to_apart)
+{
+  product(rows, 0, inner, count, L, l_apart, R, down, right, 0, 1, symmetric, from, from_apart,
+          times, to, to_apart);
+}

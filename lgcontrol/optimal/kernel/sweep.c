@@ -1,10 +1,23 @@
 /* Riccati sweeps of one size: SX error coordinates, SV controls, SWEEP(name) the names of functions.
  *
  * `newton.h` stands before this text. It is compiled with the kernel for sizes that are known at run
- * time, and apart for a pair of sizes that are constants: loops have constant bounds there. */
+ * time, and apart for a pair of sizes that are constants: SWEEP_EXACT is 1 there, and loops have constant
+ * bounds. With other sizes the time goes to `product_of_any_size`, and gcc takes a third less for the
+ * factorization around it without -O3. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
+#if SWEEP_EXACT
 #pragma GCC optimize("O3")
+#endif
+#endif
+#if SWEEP_EXACT
+#define SWEEP_UNROLL LG_UNROLL
+#define PRODUCT(rows, halves, inner, count, L, l_apart, R, down, right, symmetric, ...) \
+  product(rows, halves, inner, count, L, l_apart, R, down, right, 0, 1, symmetric, __VA_ARGS__)
+#else
+#define SWEEP_UNROLL
+#define PRODUCT(rows, halves, inner, count, L, l_apart, R, down, right, symmetric, ...) \
+  product_of_any_size(rows, inner, count, L, l_apart, R, down, right, symmetric, __VA_ARGS__)
 #endif
 
 /* L D Lᵀ = M for the upper half of a matrix, with 1 / D on the diagonal of L, where it has ones; 0
@@ -13,15 +26,15 @@ LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, 
 {
   const int Q = (size + LG_W - 1) / LG_W * LG_W;
   double *L = (double *)L_, U[size * size], own[size * size];
-  LG_UNROLL for (int j = 0; j < size; j++) {
-    LG_UNROLL for (int i = j; i < size; i++) {
+  SWEEP_UNROLL for (int j = 0; j < size; j++) {
+    SWEEP_UNROLL for (int i = j; i < size; i++) {
       double sum = M[j + i * apart];
-      LG_UNROLL for (int l = 0; l < j; l++) sum -= U[i + l * size] * own[j + l * size];
+      SWEEP_UNROLL for (int l = 0; l < j; l++) sum -= U[i + l * size] * own[j + l * size];
       U[i + j * size] = sum;
     }
     if (!(U[j + j * size] > 0) || !isfinite(U[j + j * size])) return 0;
     const double over = 1 / U[j + j * size];
-    LG_UNROLL for (int i = j; i < size; i++)
+    SWEEP_UNROLL for (int i = j; i < size; i++)
       L[i + j * Q] = own[i + j * size] = i > j ? U[i + j * size] * over : over;
   }
   return 1;
@@ -37,7 +50,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   lg_state *const s = state;
   const int nx = SX, nv = SV, nz = nx + nv, nr = (int)m->nr, N = (int)q->horizon;
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
-  const int vv = (nv + LG_W - 1) / LG_W, is_exact = __builtin_constant_p(SX);
+  const int vv = (nv + LG_W - 1) / LG_W, is_exact = SWEEP_EXACT;
   const int xh = is_exact && xp - nx >= LG_HALF, zh = is_exact && zp - nz >= LG_HALF;
   const double scale = identity ? 0 : q->scale, diagonal = identity ? 1 : dw;
   const int64_t *const rows = m->bend_rows, *const columns = m->bend_columns;
@@ -69,9 +82,10 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       const int64_t last = (xv - 1) * LG_W + j * xp;
       if (xh) *(lg_h *)(void *)(kept + last) = *(lg_h *)(void *)(P + last);
     }
-    LG_UNROLL for (int j = 0; j < nx; j++)
-      LG_UNROLL for (int i = 0; i < j; i++) kept[j + i * xp] = P[i + j * xp];
-    for (int i = 0; i < xv * nx && m->sparse > 0; i++) P_[i] = kept_[i];
+    SWEEP_UNROLL for (int j = 0; j < nx; j++)
+      SWEEP_UNROLL for (int i = 0; i < j; i++) kept[j + i * xp] = P[i + j * xp];
+    const int is_whole = m->sparse > 0 || (!is_exact && bends > 0); /* not its upper half alone */
+    for (int i = 0; i < xv * nx && is_whole; i++) P_[i] = kept_[i];
     const double *entries = s->bend + (int64_t)k * bends;
     for (int n = 0; n < bends; n++) {
       const int i = (int)rows[n], j = (int)columns[n];
@@ -89,7 +103,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     const double *const from = is_added ? M : H, times = is_added ? 1 : scale;
     if (m->sparse > 0) {
       const int first = (int)m->first, dense = (int)m->dense;
-      product(xv, xh, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 0, 1, 0, 0, 0, 1, PF, xp);
+      PRODUCT(xv, xh, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 0, 0, 0, 1, PF, xp);
       for (int n = 0; n < m->sparse; n++) {
         const int64_t l = m->rows[n], j = m->columns[n];
         for (int i = 0; i < xv; i++) PF_[i + j * xv] += P_[i + l * xv] * F[l * nz + j];
@@ -98,15 +112,19 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
         for (int j = 0; j < nz; j++) T[j + l * zp] = PF[l + j * xp];
         for (int j = nz; j < zp; j++) T[j + l * zp] = 0;
       }
-      product(zv, zh, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 0, 1, 1, from, apart,
-              times, M, zp);
+      PRODUCT(zv, zh, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 1, from, apart, times,
+              M, zp);
       for (int n = 0; n < m->sparse; n++) {
         const int64_t l = m->rows[n], j = m->columns[n];
         for (int i = 0; i <= j / LG_W; i++) M_[i + j * zv] += T_[i + l * zv] * F[l * nz + j];
       }
     } else {
+#if SWEEP_EXACT
       product(zv, zh, nx, nx, F, nz, P, 1, xp, 1, 1, 0, 0, 0, 1, T, zp);
-      product(zv, zh, nx, nz, F, nz, T, zp, 1, 0, 1, 1, from, apart, times, M, zp);
+#else
+      product_of_any_size(zv, nx, nx, F, nz, is_whole ? P : kept, 1, xp, 0, 0, 0, 1, T, zp);
+#endif
+      PRODUCT(zv, zh, nx, nz, F, nz, T, zp, 1, 1, from, apart, times, M, zp);
     }
     for (int r = 0; r < nr; r++) {
       const double weight = s->weight[k * nr + r], *row = G + r * nz;
@@ -131,7 +149,13 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       for (int j = 0; j < xv; j++) R_[j + i * xv] = held[j];
       for (int j = 0; j < xv; j++) S_[j + i * xv] = held[j] * L[i * (vv * LG_W + 1)];
     }
+#if SWEEP_EXACT
     product(xv, xh, nv, nx, R, xp, S, xp, 1, 0, -1, 1, M, zp, 1, P, xp);
+#else
+    lg_v less[xv * nv];
+    for (int i = 0; i < xv * nv; i++) less[i] = -S_[i];
+    product_of_any_size(xv, nv, nx, R, xp, (double *)less, xp, 1, 1, M, zp, 1, P, xp);
+#endif
     double *K = s->K + (int64_t)k * nv * xp;
     for (int i = nv - 1; i >= 0; i--) {
       for (int j = 0; j < xv; j++) held[j] = S_[j + i * xv];
@@ -165,6 +189,10 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   }
   return 1;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
 
 /* Steps and multipliers of the dynamics for a gradient and defects. */
 LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, const double *g,
@@ -237,6 +265,8 @@ LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, cons
   }
 }
 
+#undef PRODUCT
+#undef SWEEP_UNROLL
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
