@@ -19,6 +19,8 @@ PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # The pages of these folders and these pages take most of a minute: `make notebooks` runs them.
 LONG_FOLDERS = ("howto", "theory", "linearize")
 LONG = ("integrators.md", "level_vehicles.md", "getting_started.md")
+# Hundreds of plans: NumPy takes five times as long as a compiler and its machine code.
+COMPILED = ("plan_sensitivity.md",)
 # `make docs` writes the pages of the reference, and checks links to them.
 MADE = "reference/"
 PAGES = [page for page in PAGES if (ROOT / "docs" / MADE) not in page.parents]
@@ -67,7 +69,14 @@ def readme() -> str:
 
 
 @pytest.mark.usually(page=SHORT)
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.compiled] if page.name in COMPILED else [])
+        for page in PAGES
+    ],
+    ids=[str(page.relative_to(ROOT)) for page in PAGES],
+)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_blocks(page.read_text(), str(page))
