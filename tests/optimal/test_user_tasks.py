@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "user_tasks.jso
 )
 def test_ends_where_ipopt_does(name):
     task, peer = TASKS[name](), json.loads(RESULTS.read_text())[name]["IPOPT"]
-    plan = InteriorPointSolver(task.problem).prepare().solve(task.x0)
+    plan = InteriorPointSolver(task.problem).solve(task.x0)
     assert peer["status"] == "converged" and plan.status == "converged"
     assert plan.cost <= 1.001 * peer["cost"] and plan.kkt <= 1e-6
 
@@ -35,7 +35,7 @@ def test_ends_where_ipopt_does(name):
 def test_rotors_that_take_time_turn_a_quadrotor_over(angle):
     """From here IPOPT finds no optimum, from another start one of 66.5; smaller turns cost less."""
     task = TASKS["input rates"]()
-    plan = InteriorPointSolver(task.problem).prepare().solve(np.r_[turned(angle), task.x0[13:]])
+    plan = InteriorPointSolver(task.problem).solve(np.r_[turned(angle), task.x0[13:]])
     assert plan.status == "converged" and plan.kkt <= 1e-6
     assert plan.cost <= 66.5
     thrusts, rates = plan.x[:, 13:], plan.u[:, :4]
@@ -44,7 +44,7 @@ def test_rotors_that_take_time_turn_a_quadrotor_over(angle):
 
 def test_the_pendulum_that_ipopt_loses_is_saved():
     task = TASKS["double pendulum, far"]()
-    plan = InteriorPointSolver(task.problem).prepare().solve(task.x0, tolerance=1e-8)
+    plan = InteriorPointSolver(task.problem).solve(task.x0, tolerance=1e-8)
     assert plan.status == "converged"
     # Unstable: defects of 5e-8, within the default tolerance, grow to 2.5e-6 along a rollout.
     step, x = task.problem.system.step(task.problem.method), task.x0
