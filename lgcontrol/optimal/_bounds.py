@@ -97,19 +97,19 @@ class Bound:
                 "a Bound is of a name or a function (t, x, u, p) → column, as in "
                 f"Bound('speed', -1.0, 1.0); got {self.of!r}"
             )
-        low, high = self._limit("lower", -np.inf), self._limit("upper", np.inf)
+        low, high = self._limits()
         for side, limit in (("lower", low), ("upper", high)):
             if np.isnan(limit).any():
                 raise ValueError(
                     f"bound {self.label!r}: {side} is not a number, got {getattr(self, side)}: "
                     "leave it out where there is no limit"
                 )
-        if low.shape == high.shape or not (low.shape and high.shape):  # else sizes are told later
-            if not (low <= high).all():
-                raise ValueError(
-                    f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
-                    f"{self.upper}"
-                )
+        are_alike = low.shape == high.shape or not (low.shape and high.shape)
+        if are_alike and not (low <= high).all():  # other sizes are told later
+            raise ValueError(
+                f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
+                f"{self.upper}"
+            )
         check_nodes(f"bound {self.label!r}", self.at)
         weight = self.soft
         if not (weight is None or isinstance(weight, str) or (np.isfinite(weight) and weight > 0)):
@@ -117,16 +117,26 @@ class Bound:
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
             )
 
-    def _limit(self, side: Literal["lower", "upper"], unknown: float) -> np.ndarray:
-        """A limit as numbers, or what stands for one that is a parameter."""
+    def _limit(self, side: str, unknown: float, size: int | None = None) -> np.ndarray:
+        """A limit as numbers, or what stands for one that is a parameter.
+
+        NaN is left to the comparison of the two limits, which it fails.
+        """
         value = getattr(self, side)
         try:
-            return np.asarray(unknown if isinstance(value, str) else value, dtype=np.float64)
+            limit = np.asarray(unknown if isinstance(value, str) else value, dtype=np.float64)
         except (TypeError, ValueError):
             raise TypeError(
                 f"bound {self.label!r}: {side} must be a number, a list of numbers or the name of "
                 f"a parameter, not {value!r}"
             ) from None
+        if size is None or limit.ndim == 0:
+            return limit if size is None else np.full(size, limit)
+        return check_shape(f"{side} of bound {self.label!r}", limit, (size,), finite=False)
+
+    def _limits(self, size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Both limits, infinite for what is a parameter; one a row where there are so many."""
+        return self._limit("lower", -np.inf, size), self._limit("upper", np.inf, size)
 
     @property
     def label(self) -> str:
@@ -242,13 +252,6 @@ def _entries(system: System, kind: str, name: str) -> tuple[str, ...]:
     return tuple(system.limits) if kind == LIMITS else (name,)
 
 
-def limit_rows(label: str, value: Any, size: int) -> np.ndarray:
-    """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
-    if np.ndim(value) == 0:
-        return np.full(size, float(value))
-    return check_shape(label, value, (size,), finite=False)
-
-
 def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None:
     """Refuse a bound on what nothing is called by, or whose limit is no parameter."""
     if isinstance(bound.of, str):
@@ -281,11 +284,7 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
             continue
         entries = _entries(system, kind, name)
         whose = f"bound {bound.label!r} (at {place_text(bound.at)!r})"
-        sides = {"lower": bound._limit("lower", -np.inf), "upper": bound._limit("upper", np.inf)}
-        low, high = (
-            limit_rows(f"{side} of bound {bound.label!r}", value, len(entries))
-            for side, value in sides.items()
-        )
+        low, high = bound._limits(len(entries))
         if kind == "block":
             _check_on_group(system, whose, name, low, high)
         is_input = kind == "input"

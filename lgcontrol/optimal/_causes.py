@@ -132,14 +132,10 @@ def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
     system, names, steps = problem.system, problem.parameter_names, problem.steps
     sizes = 1, system.state.nq, system.n_inputs, len(p)
     t, x, u, q = (problem.symbol.sym(*each) for each in zip("txup", sizes, strict=True))
-    for residual in problem.residuals:
-        value = residual.expression(system, t, x, u, q)
-        on = _counts(residual.weigh(value.shape[0], names, steps), len(steps))
-        yield f"the residual {residual.name!r}", ca.Function("r", [t, x, u, q], [value]), on
-    for cost in problem.costs:
-        value = cost.expression(problem.symbol, t, x, u, q)
-        on = _counts(cost.weigh(names, steps), len(steps))
-        yield f"the cost {cost.name!r}", ca.Function("c", [t, x, u, q], [value]), on
+    for term in (*problem.residuals, *problem.costs):
+        value = term.expression(system, t, x, u, q)
+        on = _counts(term.weigh(value.shape[0], names, steps), len(steps))
+        yield f"the {term._label}", ca.Function("term", [t, x, u, q], [value]), on
 
 
 def _counts(weights: TermWeights, steps: int) -> np.ndarray:

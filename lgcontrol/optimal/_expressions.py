@@ -41,9 +41,10 @@ def called_with(label: str, function: Any, values: tuple[Any, ...], names: tuple
         raise kind(f"{label}, called with CasADi columns t, {sizes}: {error}") from error
 
 
-def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
+def column_of(label: str, function: Any, values: tuple[Any, ...]) -> Any:
     """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
-    value = called_with(label, function, values, ("t", "x", "u", "p"))
+    function = function.function if isinstance(function, ModelFunction) else function
+    value, symbol = called_with(label, function, values, ("t", "x", "u", "p")), type(values[1])
     try:
         return symbol(value)
     except NotImplementedError:

@@ -64,9 +64,8 @@ def solved_with_shapes(
 
 def shape_of(problem: OptimalControlProblem) -> InputShape:
     """What inputs of a problem with hold= or blocks= are, made once."""
-    if "shape" not in problem._kept:
-        problem._kept["shape"] = (_AtPoints if problem.hold == AT_POINTS else InputShape)(problem)
-    return problem._kept["shape"]
+    made = _AtPoints if problem.hold == AT_POINTS else InputShape
+    return problem._once("shape", lambda: made(problem))
 
 
 class InputShape:

@@ -199,10 +199,10 @@ class InputView:
     ) -> dict[str, Any]:
         """Bounds, residuals and costs of a problem or a phase, with what R weighs beside states."""
         bounds = [each for one in stated.bounds for each in self._bounds(one, horizon, parameters)]
-        residuals = [self._residual(one) for one in stated.residuals]
+        residuals, costs = ([self._term(one) for one in terms]
+                            for terms in (stated.residuals, stated.costs))  # fmt: skip
         if self.kind == "blocks" and R is not None:
             residuals.append(self._effort(R))
-        costs = [self._cost(one) for one in stated.costs]
         bounds += self._known_limits() if self.beside else []
         return {"bounds": bounds, "residuals": residuals, "costs": costs}
 
@@ -215,17 +215,14 @@ class InputView:
 
         return Residual(function, R, name="effort")
 
-    def _residual(self, term: Residual) -> Residual:
+    def _term(self, term: Residual | Cost) -> Residual | Cost:
+        """A residual or a cost of the system's state and inputs."""
+
         def function(t: Value, x: Value, u: Value, p: Value) -> Value:
             return term.expression(self.system, t, x[: self.nq], self.acting(t, x, u), p)
 
-        return Residual(function, term.weight, term.terminal, term.name, term.group, at=term.at)
-
-    def _cost(self, term: Cost) -> Cost:
-        def function(t: Value, x: Value, u: Value, p: Value) -> Value:
-            return term.expression(type(x), t, x[: self.nq], self.acting(t, x, u), p)
-
-        return Cost(function, term.weight, term.terminal, term.name, at=term.at)
+        unknown = {"derivatives": None} if isinstance(term, Residual) else {}
+        return replace(term, of=function, function=None, **unknown)
 
     def _bounds(self, bound: Bound, horizon: int, parameters: int) -> Iterator[Bound]:
         """A bound on the system's state and inputs, one for each of its rows."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import product
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -55,7 +56,7 @@ def mask_of(
     """
     if weight is None or weight.matrix.ndim == 2:
         return None
-    counts = weight.matrix.any(axis=(1, 2))
+    counts = np.asarray(weight.matrix.any(axis=(1, 2)))
     if counts.all():
         return None
     spelled = spelled_out([value], known)
@@ -64,17 +65,11 @@ def mask_of(
     quantities: list[Any] = [each.value for each in known.values()]
     slope = ca.jacobian(spelled[0], ca.vertcat(*point))
     tried = ca.Function("tried", [*point], [*spelled, slope, *quantities])
-    for at in _points(problem, float(problem.times()[int(counts.argmax())])):
-        found = _finite(tried, at)
-        if found is not None:
-            return Mask(type(point[0]).sym(name), tuple(map(ca.DM, (*at, *found[2:]))))
-    return None
-
-
-def _finite(tried: ca.Function, at: Sequence[Any]) -> list[np.ndarray] | None:
-    """Results of a function, if all are finite."""
-    found = [np.asarray(each) for each in tried.call([*map(ca.DM, at)])]
-    return found if all(np.isfinite(each).all() for each in found) else None
+    found = _finite_point(problem, tried, "txup", counts)
+    if found is None:
+        return None
+    at, (_, _, *values) = found
+    return Mask(type(point[0]).sym(name), (*(at[key] for key in "txup"), *values))
 
 
 def bounded_rows(
@@ -92,8 +87,7 @@ def bounded_rows(
     somewhere: Any = holds.any(axis=0)
     rows = [found[i] if on else symbol(0) for i, on in enumerate(somewhere)]
     for alike in rows_to_mask(holds):
-        time = float(problem.times()[int(holds[:, alike[0]].argmax())])
-        safe = _safe_arguments(problem, values, alike, time)
+        safe = _safe_arguments(problem, values, alike, holds[:, alike[0]])
         if safe is None:
             continue
         on = reduce(ca.logic_or, [prices[i] != 0 for i in alike])
@@ -113,7 +107,7 @@ def rows_to_mask(holds: np.ndarray) -> list[list[int]]:
 
 
 def _safe_arguments(
-    problem: OptimalControlProblem, values: ca.Function, which: list[int], time: float
+    problem: OptimalControlProblem, values: ca.Function, which: list[int], holds: np.ndarray
 ) -> dict[str, ca.DM] | None:
     """Arguments at which some rows and their slopes are finite; None where they are anywhere."""
     names, which_out = values.name_in(), values.name_out().index("rows")
@@ -128,17 +122,8 @@ def _safe_arguments(
     at: list[Any] = function.sx_in()
     rows = function.call(at)[0]
     tried = ca.Function("tried", at, [rows, ca.jacobian(rows, ca.vertcat(*at))])
-    for t, x, u, p in _points(problem, time):
-        safe = {"t": t, "x": x, "u": u, "p": p, "x_ref": problem.system.state.identity}
-        safe = {key: ca.DM(value) for key, value in safe.items()}
-        others = {"dt": problem.dt}
-        point = [
-            safe.get(name, ca.DM.ones(*value.shape) * others.get(name, 1.0))
-            for name, value in zip(names, at, strict=True)
-        ]
-        if _finite(tried, point) is not None:
-            return safe
-    return None
+    found = _finite_point(problem, tried, names, holds)
+    return None if found is None else found[0]
 
 
 def _may_be_singular(function: ca.Function) -> bool:
@@ -147,15 +132,28 @@ def _may_be_singular(function: ca.Function) -> bool:
     return not SINGULAR.isdisjoint(map(function.instruction_id, operations))
 
 
-def _points(
-    problem: OptimalControlProblem, time: float
-) -> Iterator[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
-    """Points t, x, u, p without symmetry."""
+def _finite_point(
+    problem: OptimalControlProblem, tried: ca.Function, names: Sequence[str], holds: np.ndarray
+) -> tuple[dict[str, ca.DM], list[ca.DM]] | None:
+    """Arguments by name at which a function is finite, and its results.
+
+    Points without symmetry are tried, at the first node that counts and at other times.
+    """
     group, nominal = problem.system.state, np.asarray(problem.nominal_parameters, dtype=float)
     place = 0.5 + 0.6180339887498949 * np.arange(1, 1 + group.dim + problem.system.n_inputs) % 1.0
+    parameters = nominal, np.where(nominal == 0, 1.0, nominal)
+    first = problem.times()[int(holds.argmax())]
     for size in SIZES:
-        x = np.asarray(group.exp(size * place[: group.dim]), dtype=float)
-        u = size * place[group.dim :]
-        for t in (time, abs(size)):
-            for p in (nominal, np.where(nominal == 0, 1.0, nominal)):
-                yield t, x, u, p
+        x, u = group.exp(size * place[: group.dim]), size * place[group.dim :]
+        for t, p in product((first, abs(size)), parameters):
+            at = {"t": t, "x": x, "u": u, "p": p, "x_ref": group.identity}
+            safe = {key: ca.DM(value) for key, value in at.items()}
+            others = {"dt": ca.DM(problem.dt)}
+            given = [
+                (safe | others).get(name, ca.DM.ones(*tried.size_in(i)))
+                for i, name in enumerate(names)
+            ]
+            found = tried.call(given)
+            if all(np.isfinite(np.asarray(each)).all() for each in found):
+                return safe, found
+    return None

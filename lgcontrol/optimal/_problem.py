@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from time import perf_counter
-from types import SimpleNamespace
 from typing import Any, TypedDict, TypeVar
 from zlib import crc32
 
@@ -46,7 +45,7 @@ from ._input_limits import InputLimits
 from ._obstacles import seen_obstacles
 from ._places import control_places, error_places, free_errors
 from ._reference import ReferenceSamples
-from ._rows import SeenBound, bounded_along, enter_end, seen_bounds, unit_named
+from ._rows import SeenBound, bounded_along, seen_bounds, unit_named
 from ._solution import DERIVED, OptimalSolution
 from ._solver import Solver, make_solver
 from ._statement import (
@@ -322,7 +321,7 @@ class OptimalControlProblem(Frozen):
             check_names(system, bound, names)
         check_horizon_of((*self.bounds, *self.residuals, *self.costs), horizon)
         for cost in self.costs:
-            cost.weigh(names, steps)
+            cost.weigh(1, names, steps)
         self._set(input_limits=InputLimits(system, self.bounds, horizon, names))
         check_consistent(system, self.bounds, horizon)
         typical = typical_states(system, self.reference, self.times())
@@ -532,9 +531,7 @@ class OptimalControlProblem(Frozen):
     @property
     def obstacles(self) -> dict[str, Any]:
         """What bounds keep bodies out of, and gates, by the name of the first bound of each."""
-        if "obstacles" not in self._kept:
-            self._kept["obstacles"] = seen_obstacles(self.system, self.bounds)
-        return dict(self._kept["obstacles"])
+        return dict(self._once("obstacles", lambda: seen_obstacles(self.system, self.bounds)))
 
     def bounded(
         self,
@@ -570,58 +567,30 @@ class OptimalControlProblem(Frozen):
         >>> problem.bounded(np.array([0.0, 0.1]), np.zeros((2, 1)), np.ones((1, 1)))
         {'push': (array([1., 1.]), -inf, 2.0)}
         """
-        held = (
-            u
-            if len(u) == len(t)
-            else np.concatenate([u, u[-1:] if len(u) else [self.system.nominal_input]])
-        )
+        last = u[-1:] if len(u) else [self.system.nominal_input]
+        held = u if len(u) == len(t) else np.concatenate([u, last])
         values = self.nominal_parameters if p is None else p
         points = (t, x, held, values, x_ref)
         return bounded_along(self._seen, self.parameter_names, points)
 
-    def drawn_bounds(
-        self, t: np.ndarray, x: np.ndarray, u: np.ndarray, x_ref: np.ndarray
-    ) -> dict[str, SimpleNamespace]:
-        """What a figure of a plan needs of `bounded`, and of coordinates at its end.
-
-        Parameters
-        ----------
-        t, x, u, x_ref : ndarray
-            As of `bounded`.
-
-        Returns
-        -------
-        dict of str to SimpleNamespace
-            With ``values``, ``lower``, ``upper`` and ``unit``.
-        """
-        kept = {
-            name: SimpleNamespace(
-                values=values, lower=lower, upper=upper, unit=self.bound_unit(name)
-            )
-            for name, (values, lower, upper) in self.bounded(t, x, u, x_ref=x_ref).items()
-        }
-        if len(u):
-            points = t, x, u, self.nominal_parameters, x_ref
-            names = self.parameter_names
-            enter_end(kept, self.system, self.bounds, names, points, len(t) - 1, len(t))
-        return kept
-
     @property
     def weighed_errors(self) -> np.ndarray:
         """Which errors have a weight in Q or at the end, shape (dim,)."""
-        if "weighed" not in self._kept:  # every run's record asks
-            own, names = self.nominal_parameters, ["Q"]
-            names += [] if isinstance(self.terminal, str) else ["terminal"]
-            weights = [np.asarray(self.weight(name).at(own)) for name in names]
-            self._kept["weighed"] = np.any([weight.any(axis=1) for weight in weights], axis=0)
-        return self._kept["weighed"].copy()
+        names = ["Q"] if isinstance(self.terminal, str) else ["Q", "terminal"]
+        weights = [self.weight(name).at(self.nominal_parameters) for name in names]
+        return np.any([weight.any(axis=1) for weight in weights], axis=0)
 
     @property
     def _seen(self) -> tuple[SeenBound, ...]:
         """What bounds along plans keep within limits."""
-        if "bounds" not in self._kept:  # every run's record asks
-            self._kept["bounds"] = seen_bounds(self.system, self.bounds, self.parameter_names)
-        return self._kept["bounds"]
+        names = self.parameter_names
+        return self._once("bounds", lambda: seen_bounds(self.system, self.bounds, names))
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is made when somebody first asks for it: every run's record does."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
     def is_reference_given(self, states: np.ndarray) -> bool:
         """Whether states of a reference are more than the home that stands in for none."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction
 from ..systems import System
 from ..systems._internal import block_slices
 from ._bounds import (
@@ -21,7 +21,6 @@ from ._bounds import (
     NamedRows,
     PointRows,
     bounded_place,
-    limit_rows,
     nodes_at,
     place_text,
     units_of,
@@ -148,8 +147,7 @@ def build_rows(
             shares *= bound.of.share
         if isinstance(bound.of, PointRows):
             shares = np.repeat([weight for weight, *_ in points], len(labels) // len(points))
-        low = limit_rows(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
-        high = limit_rows(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)
+        low, high = bound._limits(size)
         if not (low <= high).all():
             k = int(np.flatnonzero(~(low <= high))[0])
             raise ValueError(
@@ -195,16 +193,14 @@ def build_rows(
     columns, names = [row.g for row in rows], [row.name for row in rows]
     if any(row.is_fixed for row in rows):
         _leave_determined(symbols, spelled_out(columns, known) if known else columns, rows)
-    meaning = BoundRows(
-        names=tuple(names),
-        kinds=tuple(row.kind if names.count(row.name) > 1 else "" for row in rows),
-        lower=np.array([row.lower for row in rows]),
-        upper=np.array([row.upper for row in rows]),
-        soft=np.array([row.soft for row in rows]),
-        parameter=np.array([row.parameter for row in rows], dtype=np.int64),
-        active=np.array([row.active for row in rows], dtype=bool).reshape(-1, horizon + 1).T,
-        lengths=np.array([row.lengths for row in rows]).reshape(-1, horizon + 1).T,
+    kinds = (row.kind if names.count(row.name) > 1 else "" for row in rows)
+    lower, upper, soft = (
+        np.array([getattr(row, each) for row in rows]) for each in ("lower", "upper", "soft")
     )
+    parameter = np.array([row.parameter for row in rows], dtype=np.int64)
+    active = np.array([row.active for row in rows], dtype=bool).reshape(-1, horizon + 1).T
+    lengths = np.array([row.lengths for row in rows]).reshape(-1, horizon + 1).T
+    meaning = BoundRows(tuple(names), tuple(kinds), lower, upper, soft, parameter, active, lengths)
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), meaning
 
 
@@ -213,11 +209,9 @@ def _leave_fixed(rows: Sequence[_RowMade]) -> None:
 
     At a limit both together would leave nothing inside, where solvers search, and no multipliers.
     """
-    for row in rows:
-        for other in rows if row.is_fixed else ():
-            if other is not row and other.allows(row.lower):
-                if ca.is_equal(row.g, other.g, SAME_DEPTH):
-                    other.active &= ~row.active
+    for row, other in permutations(rows, 2):
+        if row.is_fixed and other.allows(row.lower) and ca.is_equal(row.g, other.g, SAME_DEPTH):
+            other.active &= ~row.active
 
 
 def _leave_determined(
@@ -302,7 +296,7 @@ class SeenBound:
 
 def seen_bounds(
     system: System, bounds: Sequence[Bound], parameters: Sequence[str],
-    at: Sequence[str] = ALONG,
+    at: Sequence[str | range] = ALONG,
 ) -> tuple[SeenBound, ...]:  # fmt: skip
     """Functions of bounds that hold along plans, or at other places; others are left out."""
     if not bounds:
@@ -408,14 +402,12 @@ def expression_of(
 ) -> tuple[Any, tuple[str, ...]]:  # fmt: skip
     state = system.state
     if not isinstance(bound.of, str):
-        function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
-        column = column_of(f"bound {bound.label!r}", function, type(x), (t, x, u, p))
+        column = column_of(f"bound {bound.label!r}", bound.of, (t, x, u, p))
         size = column.shape[0]
-        if isinstance(function, NamedRows):
-            return column, function.names
-        return column, tuple(
-            f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
-        )
+        if isinstance(bound.of, NamedRows):
+            return column, bound.of.names
+        return column, tuple(f"{bound.label}[{i}]" if size > 1 else bound.label
+                             for i in range(size))  # fmt: skip
     kind, name = bounded_place(system, bound)
     if kind == "input":
         return u[system.input_names.index(name)], (bound.label,)

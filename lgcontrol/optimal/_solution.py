@@ -20,6 +20,7 @@ from ..systems import Trajectory
 from ._frozen import refuse_name
 from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation, open_defects
 from ._plan import Plan
+from ._rows import enter_end
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -259,20 +260,28 @@ class OptimalSolution(Result):
         """
         if len(self.optima) > 1:
             return plot_optima(self.optima, options)
-        system = self.problem.system
-        bounds = self.problem.drawn_bounds(self.t, self.x, self.u, self.reference.x)
+        problem, system, goal = self.problem, self.problem.system, self.reference.x
+        at = self.t, self.x, self.u
+        bounds = {
+            name: SimpleNamespace(
+                values=values, lower=lower, upper=upper, unit=problem.bound_unit(name)
+            )
+            for name, (values, lower, upper) in problem.bounded(*at, x_ref=goal).items()
+        }
+        names, count = problem.parameter_names, len(self.t)
+        points = *at, problem.nominal_parameters, goal
+        enter_end(bounds, system, problem.bounds, names, points, count - 1, count)
         motion = DERIVED["motion_between"](self)
         if motion is not None:
             t, x, goals = (value.reshape(motion[0].size, *value.shape[2:]) for value in motion[:3])
             u = inputs_within(self.u, self.trajectory.hold, *motion[0].shape)
-            for name, (values, *_) in self.problem.bounded(t, x, u, x_ref=goals).items():
+            for name, (values, *_) in problem.bounded(t, x, u, x_ref=goals).items():
                 if name in bounds:
                     bounds[name].between = values
-        goal, is_given = self.reference.x, self.problem.is_reference_given(self.reference.x)
         run = drawn(
             self, system.name, system.inputs, group=system.state, t=self.t, x=self.x, u=self.u,
             bounds=bounds, input_bounds=np.array(system.input_bounds),
-            reference=goal if is_given else None,
+            reference=goal if problem.is_reference_given(goal) else None,
             motion=motion, hold=self.trajectory.hold,
         )  # fmt: skip
         return plot_run(run, **options)
@@ -292,11 +301,11 @@ class OptimalSolution(Result):
         return plot_path(self, **options)
 
     def __repr__(self) -> str:
-        """Status, cost, residual and effort."""
+        """Status, cost, residual and effort; the message of a plan that failed."""
         steps = self.iterations[-1].number if self.iterations else 0
         return (
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
-            f"iterations={steps}, {self.times.get('total', 0.0):.3f} s)"
+            f"iterations={steps}, {self.times.get('total', 0.0):.3f} s){failure_told(self)}"
         )
 
 
@@ -315,6 +324,11 @@ class LocalOptimum:
     cost: float
     count: int
     solution: Any
+
+
+def failure_told(found: Any) -> str:
+    """What a representation says of a plan that failed: its message."""
+    return "" if found.is_success or not found.message else f": {found.message}"
 
 
 def plot_optima(optima: tuple[LocalOptimum, ...], options: dict[str, Any]) -> Figure:

@@ -23,7 +23,7 @@ from ._masks import Mask, mask_of, rows_to_mask
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
 from ._statement import AT_POINTS, collocation_of, points_within
-from ._terms import TermWeights
+from ._terms import Residual, TermWeights
 from ._weights import Weight
 
 # Residuals and rows are differentiated together where at most this share of their operations is
@@ -129,18 +129,14 @@ class Built:
                     self._functions = build_functions(self._problem, self.stated)
         return self._functions
 
-    @property
-    def identity(self) -> str | None:
-        """See `Transcription.identity`."""
-        return _identity(self._problem, self.stated)
-
 
 def _is_explicit(problem: OptimalControlProblem) -> bool:
     """Whether steps follow from the field and its derivatives alone, and take any field."""
     return problem.system.is_discrete or type(get_method(problem.method)) is MuntheKaas
 
 
-def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
+def identity_of(problem: OptimalControlProblem, stated: _Stated) -> str | None:
+    """See `Transcription.identity`."""
     system = problem.system
     if system.symbol is not ca.SX or not _is_explicit(problem):
         return None
@@ -199,7 +195,7 @@ def _text_of(group: LieGroup) -> str | None:
 def state(problem: OptimalControlProblem) -> _Stated:
     """Expressions of a problem's terms and bounds."""
     system, group = problem.system, problem.system.state
-    symbol, sym = problem.symbol, problem.symbol.sym
+    sym = problem.symbol.sym
     names = problem.parameter_names
     inputs = {
         "t": sym("t"), "x": sym("x", group.nq), "u": sym("u", system.n_inputs),
@@ -242,27 +238,23 @@ def state(problem: OptimalControlProblem) -> _Stated:
             found.append(_Term(value, weights.path.times(share), False, on))
         return found
 
-    for i, residual in enumerate(problem.residuals):
-        at, value = [t, x, u, p], residual.expression(system, t, x, u, p, stand_ins)
-        weights = residual.weigh(value.shape[0], names, problem.steps)
-        mask = masked(weights, value, f"residual {i} counts")
+    costs: tuple[list[_Term], list[_Term]] = ([], [])
+    counted = [("residual", *each) for each in enumerate(problem.residuals)]
+    counted += [("cost", *each) for each in enumerate(problem.costs)]
+    for kind, i, term in counted:
+        at, value = [t, x, u, p], term.expression(system, t, x, u, p, stand_ins)
+        weights = term.weigh(value.shape[0], names, problem.steps)
+        mask = masked(weights, value, f"{kind} {i} counts")
         if mask is not None:
             switched = mask.switch(*at, *stand_ins.values())
             at, quantities = switched[:4], dict(zip(stand_ins, switched[4:], strict=True))
-            value = residual.expression(system, *at, known=quantities)
-        if residual.derivatives is not None:
-            quantity = residual.differentiated(system, value, *at)
+            value = term.expression(system, *at, known=quantities)
+        if isinstance(term, Residual) and term.derivatives is not None:
+            quantity = term.differentiated(system, value, *at)
             known[f"residual {len(known)}"], value = quantity, quantity.symbol
-        end += [] if weights.end is None else [_Term(value, weights.end)]
-        path += along(weights, value, mask, partial(residual.expression, system))
-    costs: tuple[list[_Term], list[_Term]] = ([], [])
-    for i, term in enumerate(problem.costs):
-        weights, expression = term.weigh(names, problem.steps), partial(term.expression, symbol)
-        value = expression(t, x, u, p)
-        mask = masked(weights, value, f"cost {i} counts")
-        value = value if mask is None else expression(*mask.switch(t, x, u, p))
-        costs[1].extend([] if weights.end is None else [_Term(value, weights.end)])
-        costs[0].extend(along(weights, value, mask, expression))
+        terms, at_end = (path, end) if kind == "residual" else costs
+        at_end += [] if weights.end is None else [_Term(value, weights.end)]
+        terms += along(weights, value, mask, partial(term.expression, system))
     bounds = [
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
     ]

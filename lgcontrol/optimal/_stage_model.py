@@ -10,7 +10,6 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, prepare
-from ..codegen._internal import InPlaceCall
 from ..integrators import MuntheKaas, Tableau, get_method
 from ..integrators._internal import combine
 from ..systems import System, step_derivatives
@@ -93,11 +92,6 @@ class StageModel:
         self.controls = transcription.controls
         self.sides = _sides(transcription)
         self.free = problem.free_start
-        self._calls: dict[str, InPlaceCall] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the calls, which are bound to memory."""
-        return self.__dict__ | {"_calls": {}}
 
     def prepare(self) -> None:
         """Compile the functions, as `set_compile_policy` says."""
@@ -109,7 +103,7 @@ class StageModel:
             prepare(self.curvature, calls=CALLS, items=stages)
             assert self.end_curvature is not None
             prepare(self.end_curvature, calls=CALLS)
-        self._calls.clear()
+        self.transcription.forget_calls()
 
     @property
     def is_implicit(self) -> bool:
@@ -501,10 +495,8 @@ class StageModel:
 
         Shapes (N, n + m, n + m), and (n, n) of the end; `at` is the expansion about the nodes.
         """
-        assert self.curvature is not None and self.end_curvature is not None
-        call, once = self._calls.get("curvature"), self.transcription
-        if call is None:
-            call = self._calls["curvature"] = once.call_of(self.curvature)
+        once = self.transcription
+        call = once.kept_call("curvature", self, of_stages=True)
         fill_stages(call.inputs, nodes, setting)
         call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
         found = call()
@@ -513,9 +505,7 @@ class StageModel:
             bend[:, i, j] = bend[:, j, i] = found.bend[:, k]
         F = np.concatenate([at.A, at.B], axis=2)
         along += F.transpose(0, 2, 1) @ bend @ F
-        end = self._calls.get("end_curvature")
-        if end is None:
-            end = self._calls["end_curvature"] = self.end_curvature.in_place()
+        end = once.kept_call("end_curvature", self)
         once.fill_end(end.inputs, nodes, setting)
         end.inputs["row_prices"][:] = row_prices[-1]
         return along, end().copy()
@@ -537,9 +527,7 @@ class StageModel:
 
     def _called(self, name: str, given: dict[str, Any]) -> Any:
         """Results of a function, in memory that the next call writes."""
-        call = self._calls.get(name)
-        if call is None:
-            call = self._calls[name] = getattr(self, name).in_place()
+        call = self.transcription.kept_call(name, self)
         for key, array in call.inputs.items():
             array[...] = given[key]
         return call()

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
 from ..codegen._internal import (
     UnknownNameError,
     check_count,
@@ -91,13 +90,13 @@ def checked_terms(
     system: System, made: type[Term], given: Sequence[Term], names: Sequence[str]
 ) -> tuple[Term, ...]:
     """Residuals or costs, of quantities as functions."""
-    kind = made.__name__.lower()
-    checked = check_list(f"{kind}s", given, made, f"{made.__name__}(function)")
+    kinds = f"{made.__name__.lower()}s"
+    checked = check_list(kinds, given, made, f"{made.__name__}(function)")
     terms = tuple(of_quantity(system, term) for term in checked)
     for term in terms:
         for weight in (term.weight, term.terminal):
             if isinstance(weight, str):
-                parameter_index(f"weight of {kind} {term.name!r}", weight, names)
+                parameter_index(f"weight of {term._label}", weight, names)
     return terms
 
 
@@ -105,13 +104,8 @@ def check_horizon_of(terms: Sequence[Bound | Residual | Cost], horizon: int) -> 
     """Refuse nodes beyond the horizon."""
     for term in terms:
         if isinstance(term.at, range):
-            name = term.label if isinstance(term, Bound) else term.name
-            check_numbers(f"{type(term).__name__.lower()} {name!r}", term.at, horizon)
-
-
-def check_substeps(value: Any) -> int:
-    """Substeps that are given."""
-    return check_count("substeps", value, most=MOST_WRITTEN, remedy="shorten dt")
+            label = f"bound {term.label!r}" if isinstance(term, Bound) else term._label
+            check_numbers(label, term.at, horizon)
 
 
 def check_steps(system: System, horizon: int, dt: ArrayLike | None) -> np.ndarray:
@@ -292,8 +286,11 @@ def made_parameters(
         for side in ("weight", "terminal")
         if _is_limit(getattr(entry, side)) and labels.count(entry.name) == 1
     }
-    weights, made = [], []
-    single = _single_weights(system, terms)
+    weights, made, single = [], [], dict[str, float]()
+    for term, matrix in terms.items():
+        if not isinstance(matrix, str) and matrix.ndim == 2:
+            own = (control_places if term == "R" else error_places)(system)
+            single |= single_numbers(matrix, named_places(term, own))
     for name in names:
         least = 0.0
         if name in places:
@@ -322,18 +319,6 @@ def made_parameters(
     squares: Any = weighed[:count]
     others: Any = weighed[count:]
     return Parametric(tuple(limits), tuple(squares), tuple(others), weights, made)
-
-
-def _single_weights(system: System, terms: Mapping[str, np.ndarray | str]) -> dict[str, float]:
-    """Entries of Q, R and terminal that are one number times the identity."""
-    found: dict[str, float] = {}
-    for term, matrix in terms.items():
-        if isinstance(matrix, str) or matrix.ndim > 2:
-            continue
-        known = named_places(term, (control_places if term == "R" else error_places)(system))
-        for name, part in single_numbers(matrix, known).items():
-            found[name] = float(matrix[part, part][0, 0])
-    return found
 
 
 def _is_limit(value: Any) -> bool:

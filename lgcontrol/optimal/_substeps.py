@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen._internal import level_outside
+from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
+from ..codegen._internal import check_count, level_outside
 from ..integrators import Method, get_method
 from ..systems import System, choose_method, stable_substeps
 from ._reference import sample_reference
-from ._statement import AT_POINTS, check_substeps
+from ._statement import AT_POINTS
 
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
@@ -52,7 +53,7 @@ class StepRule(NamedTuple):
         if method == "auto":
             method = self.method(*typical)
         if substeps is not None:
-            substeps = check_substeps(substeps)
+            substeps = check_count("substeps", substeps, most=MOST_WRITTEN, remedy="shorten dt")
         needed = self.needed(method, *typical)
         if substeps is not None:
             if needed > substeps:

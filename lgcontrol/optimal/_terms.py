@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, Value, named_options
+from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_semidefinite, check_shape, unknown_name
 from ..groups import LieGroup, check_element
 from ..groups._internal import group_difference
@@ -29,9 +29,71 @@ from ._places import control_places, error_places
 from ._weights import Weight, each_checked, square
 
 
+class _Term:
+    """What residuals and costs share."""
+
+    of: StageFunction | str
+    weight: ArrayLike | str | None
+    terminal: Any
+    name: str
+    function: StageFunction | None
+    at: Where | range
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        check_nodes(self._label, self.at)
+        if self.terminal is not None and self.at != "both":
+            raise ValueError(
+                f"{self._label}: terminal= weighs it at the end, which at={place_text(self.at)!r} "
+                "leaves to weight=: give one of the two, or two terms"
+            )
+        if self.function is not None and not isinstance(self.of, str):
+            raise ValueError(
+                f"{self._label}: function= takes the values of a quantity: name it, "
+                f"{kind}('input', function=…), or give one function (t, x, u, p) as of="
+            )
+
+    @property
+    def _label(self) -> str:
+        """What messages call it."""
+        return f"{type(self).__name__.lower()} {self.name!r}"
+
+    def weigh(self, size: int, parameters: Sequence[str], steps: np.ndarray) -> TermWeights:
+        """Weights of a value of this size at its nodes."""
+        label, horizon = f"weight of {self._label}", len(steps)
+
+        def made(value: Any, count: int | None) -> Weight:
+            """A weight of what is given: of so many steps or nodes, if it may change."""
+            if isinstance(value, str):
+                which = np.full(size, parameter_index(label, value, parameters))
+                return Weight(np.eye(size), which)
+            return Weight.of(self._numbers(label, value, size, count))
+
+        if self.at in ALONG:
+            own = None if self.weight is None else made(self.weight, horizon)
+            last = None if self.terminal is None else made(self.terminal, None)
+            return TermWeights(_unless_zero(own), None, _unless_zero(last))
+        if self.weight is None:
+            return TermWeights(None, None, None)
+        nodes = np.array(nodes_at(self.at, horizon))
+        found = made(self.weight, len(nodes))
+        each = np.broadcast_to(found.matrix, (len(nodes), *found.matrix.shape[-2:]))
+        of_steps, along = nodes < horizon, np.zeros((horizon, *each.shape[1:]))
+        along[nodes[of_steps]] = each[of_steps] / steps[nodes[of_steps], None, None]
+        if (along == along[:1]).all():
+            along = along[0]
+        last = each[~of_steps].sum(axis=0)  # of the end, or of none
+        ends = (_unless_zero(found._replace(matrix=matrix)) for matrix in (along, last))
+        return TermWeights(None, *ends)
+
+    def _numbers(self, label: str, value: Any, size: int, count: int | None) -> np.ndarray:
+        """The matrix of a weight, or one for each step."""
+        raise NotImplementedError
+
+
 @named_options(own="at")
 @dataclass(frozen=True, eq=False)
-class Residual:
+class Residual(_Term):
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
 
     Parameters
@@ -88,10 +150,10 @@ class Residual:
     at: Where | range = "both"
 
     def __post_init__(self) -> None:
-        check_form(self)
+        super().__post_init__()
         if self.function is not None and self.derivatives is not None:
             raise ValueError(
-                f"residual {self.name!r}: function= and derivatives= do not go together; the "
+                f"{self._label}: function= and derivatives= do not go together; the "
                 f"derivatives of {self.of!r} are those that the system knows, see Quantity"
             )
 
@@ -190,15 +252,14 @@ class Residual:
         function, given = self.of, x
         if isinstance(function, str):
             given = system.quantity_rows(entries_of(system, function), t, x, u, p, known)
-            function = _itself if self.function is None else self.function
-        own = function.function if isinstance(function, ModelFunction) else function
-        return column_of(f"residual {self.name!r}", own, type(x), (t, given, u, p))
+            function = self.function or (lambda t, y, u, p: y)
+        return column_of(self._label, function, (t, given, u, p))
 
     def differentiated(
         self, system: System, value: Value, t: Value, x: Value, u: Value, p: Value
     ) -> KnownQuantity:
         """A value of the residual with its derivatives in closed form, which share operations."""
-        label = f"derivatives of residual {self.name!r}"
+        label = f"derivatives of {self._label}"
         assert self.derivatives is not None
         found = self.derivatives(t, x, u, p)
         rows, made = value.shape[0], [value]
@@ -222,23 +283,13 @@ class Residual:
         shared: Any = ca.cse(made) if isinstance(x, ca.SX) else made
         return KnownQuantity(type(x).sym(self.name, rows), *shared)
 
-    def weigh(self, size: int, parameters: Sequence[str], steps: np.ndarray) -> TermWeights:
-        """W for a residual of the given length, where it counts."""
-        label = f"weight of residual {self.name!r}"
-
-        def made(value: Any, count: int | None) -> Weight:
-            if isinstance(value, str):
-                which = np.full(size, parameter_index(label, value, parameters))
-                return Weight(np.eye(size), which)
-            given = square(label, value, size, steps=count)
-            return Weight.of(each_checked(check_semidefinite, label, given))
-
-        return _placed(self, made, steps)
+    def _numbers(self, label: str, value: Any, size: int, count: int | None) -> np.ndarray:
+        return each_checked(check_semidefinite, label, square(label, value, size, steps=count))
 
 
 @named_options(own="at")
 @dataclass(frozen=True, eq=False)
-class Cost:
+class Cost(_Term):
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
 
     For what is no square of an error: energy, fuel, time, profit. State a square as a `Residual`.
@@ -274,31 +325,21 @@ class Cost:
     function: StageFunction | None = None
     at: Where | range = "both"
 
-    def __post_init__(self) -> None:
-        check_form(self)
-
-    def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """The expression for symbols."""
+    def expression(
+        self, system: System, t: Value, x: Value, u: Value, p: Value,
+        known: Mapping[str, Value] | None = None,
+    ) -> Value:  # fmt: skip
+        """The number for symbols; arguments are those of `Residual.expression`."""
         assert not isinstance(self.of, str)  # `of_quantity` made it a function
-        function = self.of.function if isinstance(self.of, ModelFunction) else self.of
-        value = column_of(f"cost {self.name!r}", function, system_symbol, (t, x, u, p))
+        value = column_of(self._label, self.of, (t, x, u, p))
         if value.shape != (1, 1):
-            raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
+            raise ValueError(f"{self._label} must return one number, not {value.shape}")
         return value
 
-    def weigh(self, parameters: Sequence[str], steps: np.ndarray) -> TermWeights:
-        """The weight w where the term counts, as a matrix of one entry."""
-        label = f"weight of cost {self.name!r}"
-
-        def made(value: Any, count: int | None) -> Weight:
-            if isinstance(value, str):
-                which = parameter_index(label, value, parameters)
-                return Weight(np.ones((1, 1)), np.array([which]))
-            if np.ndim(value) == 0:
-                return Weight.of(check_shape(label, value, ()).reshape(1, 1))
-            return Weight.of(check_shape(label, value, (count,)).reshape(-1, 1, 1))
-
-        return _placed(self, made, steps)
+    def _numbers(self, label: str, value: Any, size: int, count: int | None) -> np.ndarray:
+        if np.ndim(value) == 0:
+            return check_shape(label, value, ()).reshape(1, 1)
+        return check_shape(label, value, (count,)).reshape(-1, 1, 1)
 
 
 Term = TypeVar("Term", Residual, Cost)
@@ -309,10 +350,9 @@ def of_quantity(system: System, term: Term) -> Term:
     of, function = term.of, term.function
     if not isinstance(of, str):
         return term
-    if not entries_of(system, of):
-        label = f"{type(term).__name__.lower()} {term.name!r}"
-        raise UnknownNameError(f"{label}: {_no_quantity(system, of)}")
     entries = entries_of(system, of)
+    if not entries:
+        raise UnknownNameError(f"{term._label}: {_no_quantity(system, of)}")
     label = of if function is None and term.name == type(term).name else term.name
     if isinstance(term, Residual) and term.derivatives is None:
         return replace(term, name=label)
@@ -332,57 +372,8 @@ class TermWeights(NamedTuple):
     end: Weight | None
 
 
-def _placed(
-    term: Residual | Cost, made: Callable[[Any, int | None], Weight], steps: np.ndarray
-) -> TermWeights:
-    """Weights of a term at its nodes.
-
-    `made` makes one of what is given: of so many steps or nodes, if it may change.
-    """
-    horizon, weight, end = len(steps), term.weight, term.terminal
-    if term.at in ALONG:
-        own = None if weight is None else made(weight, horizon)
-        last = None if end is None else made(end, None)
-        return TermWeights(_unless_zero(own), None, _unless_zero(last))
-    if weight is None:
-        return TermWeights(None, None, None)
-    nodes = np.array(nodes_at(term.at, horizon))
-    found = made(weight, len(nodes))
-    each = np.broadcast_to(found.matrix, (len(nodes), *found.matrix.shape[-2:]))
-    of_steps, along = nodes < horizon, np.zeros((horizon, *each.shape[1:]))
-    along[nodes[of_steps]] = each[of_steps] / steps[nodes[of_steps], None, None]
-    if (along == along[:1]).all():
-        along = along[0]
-    last = each[~of_steps].sum(axis=0)  # of the end, or of none
-    return TermWeights(
-        None, _unless_zero(found._replace(matrix=along)), _unless_zero(found._replace(matrix=last))
-    )
-
-
 def _unless_zero(weight: Weight | None) -> Weight | None:
     return weight if weight is not None and weight.matrix.any() else None
-
-
-def check_form(term: Residual | Cost) -> None:
-    """Refuse functions of values that have no name, and weights of places that are left out."""
-    kind = type(term).__name__
-    label = f"{kind.lower()} {term.name!r}"
-    check_nodes(label, term.at)
-    if term.terminal is not None and term.at != "both":
-        raise ValueError(
-            f"{label}: terminal= weighs it at the end, which at={place_text(term.at)!r} leaves to "
-            "weight=: give one of the two, or two terms"
-        )
-    if term.function is not None and not isinstance(term.of, str):
-        raise ValueError(
-            f"{kind.lower()} {term.name!r}: function= takes the values of a quantity: name it, "
-            f"{kind}('input', function=…), or give one function (t, x, u, p) as of="
-        )
-
-
-def _itself(t: Value, y: Value, u: Value, p: Value) -> Value:
-    """The values of a quantity."""
-    return y
 
 
 def _no_quantity(system: System, name: str) -> str:

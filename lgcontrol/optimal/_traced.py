@@ -37,7 +37,7 @@ def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
         column, names = expression_of(system, term, t, x, u, p, x)
         function, shown = ca.Function("bound", point, [column]), term.shown
         if shown is not None:
-            value = column_of(f"bound {term.label!r}", shown.function, type(x), (t, x, u, p))
+            value = column_of(f"bound {term.label!r}", shown.function, (t, x, u, p))
             shown = shown._replace(function=ca.Function("shown", point, [value]))
         rows = NamedRows(function, names)
         if isinstance(term.of, NamedRows):
@@ -51,7 +51,7 @@ def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
         if isinstance(term.of, str):
             rows = system.quantity_rows(entries_of(system, term.of), *point)
             given[1] = type(point[1]).sym("y", rows.shape[0])
-        column = column_of(f"{kind} {term.name!r}", traced, type(point[1]), tuple(given))
+        column = column_of(term._label, traced, tuple(given))
         changes[own] = ca.Function(kind, given, [column])
     if isinstance(term, Residual) and callable(term.derivatives):
         slopes = term.derivatives(*point)

@@ -10,7 +10,7 @@ from ..codegen import ModelFunction, prepare
 from ..codegen._internal import InPlaceCall
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
-from ._stage_functions import Built, StageFunctions, entries_in
+from ._stage_functions import Built, StageFunctions, entries_in, identity_of
 
 # What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
@@ -99,7 +99,7 @@ class Transcription:
 
         What they are derived from, and so without deriving anything.
         """
-        return self._built.identity
+        return identity_of(self.problem, self._built.stated)
 
     def prepare(self) -> None:
         """Compile the functions, as `set_compile_policy` says; for the start of a loop."""
@@ -108,7 +108,11 @@ class Transcription:
         prepare(once.stage, once.stage_values, calls=CALLS, items=stages)
         prepare(plus, calls=CALLS, items=stages + 1)
         prepare(once.terminal, once.terminal_values, calls=CALLS * stages)
-        self._calls.clear()  # those made before go on interpreting
+        self.forget_calls()
+
+    def forget_calls(self) -> None:
+        """Make calls anew: those made before functions were compiled go on interpreting."""
+        self._calls.clear()
 
     def values(self, nodes: Nodes, setting: Setting) -> Values:
         """Cost and gaps alone."""
@@ -137,19 +141,22 @@ class Transcription:
         call.inputs["dt"][...] = problem.dt if problem.has_equal_steps else problem.steps
         return call
 
+    def kept_call(self, name: str, functions: Any, *, of_stages: bool = False) -> InPlaceCall:
+        """Call of a function of these, by its name, of one point or of all stages; made once."""
+        if name not in self._calls:
+            function = getattr(functions, name)
+            self._calls[name] = self.call_of(function) if of_stages else function.in_place()
+        return self._calls[name]
+
     def _stages(self, name: str, nodes: Nodes, setting: Setting) -> Any:
         """Results of a function for all stages, in memory that the next call overwrites."""
-        call = self._calls.get(name)
-        if call is None:
-            call = self._calls[name] = self.call_of(getattr(self._functions, name))
+        call = self.kept_call(name, self._functions, of_stages=True)
         fill_stages(call.inputs, nodes, setting)
         return call()
 
     def _end(self, name: str, nodes: Nodes, setting: Setting) -> Any:
         """The same for the end of the horizon."""
-        call = self._calls.get(name)
-        if call is None:
-            call = self._calls[name] = getattr(self._functions, name).in_place()
+        call = self.kept_call(name, self._functions)
         self.fill_end(call.inputs, nodes, setting)
         return call()
 

@@ -201,14 +201,14 @@ class Weight(NamedTuple):
         return self.matrix - varies, Weight(varies, self.parameter)
 
 
-def single_numbers(matrix: np.ndarray, places: Mapping[str, slice]) -> dict[str, slice]:
-    """Places at which a weight is one number times the identity, and coupled to no other."""
+def single_numbers(matrix: np.ndarray, places: Mapping[str, slice]) -> dict[str, float]:
+    """Parts of a weight that are a number times the identity, and coupled to no other."""
     found = {}
     for name, part in places.items():
-        alone = np.zeros_like(matrix)
-        alone[part, part] = matrix[part, part][0, 0] * np.eye(part.stop - part.start)
+        alone, number = np.zeros_like(matrix), matrix[part, part][0, 0]
+        alone[part, part] = number * np.eye(part.stop - part.start)
         if np.array_equal(alone[part], matrix[part]):
-            found[name] = part
+            found[name] = float(number)
     return found
 
 

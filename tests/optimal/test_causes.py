@@ -163,7 +163,7 @@ CAUSES = {
     ),
     "a fold in a phase": (
         lambda: drain(-0.2, PhasedProblem), lambda: drain(0.1, PhasedProblem),
-        ["phase 'phase0', next to node ", ", at level = -0.0", "entry 0 of g is"],
+        ["phase 'phase0', next to t = ", ", at level = -0.0", "entry 0 of g is"],
     ),
     "a duration at its least": (
         lambda: pass_by(3.0), lambda: pass_by(1.0),
@@ -269,7 +269,7 @@ def test_a_fed_batch_says_that_its_steps_are_too_long(monkeypatch):
     x = np.column_stack([1 + 2.9 * t, np.where(t < 3, 5 - 0.5 * t, 0.01), 5 + 0.4 * t])
     guess = Trajectory(reactor.state, t, x, np.full((10, 1), 0.4))
     found = PhasedProblem(phase).solve([1.0, 5.0, 5.0], guess=guess, max_iterations=0)
-    assert "the steps are too long for the motion of reactor: that from node" in found.message
+    assert "the steps are too long for the motion of reactor: that from t = " in found.message
 
 
 def test_a_tolerance_below_rounding_ends_where_rounding_ends():
@@ -382,11 +382,12 @@ def test_a_plan_that_runs_away_has_not_converged():
     assert not found.is_success
 
 
-def test_nodes_of_phases_are_numbers_of_nodes():
+def test_nodes_of_phases_are_told_by_their_times():
     near = Residual(lambda t, x, u, p: x[:2] - ca.DM([3, 1]), 1.0, terminal=10.0, name="near")
     found = PhasedProblem(Phase(bike(), 10, (1.0, 4.0), residuals=[near])).solve([0.0] * 4)
     assert found.status == "failed"
-    assert "is not finite at node 0 with" in found.message and "t =" not in found.message
+    assert "is not finite at t = 0 s with" in found.message and "node" not in found.message
+    assert found.message in str(found)
 
 
 def test_a_phase_that_asks_for_nothing_says_so():

@@ -46,19 +46,18 @@ class Between:
         once = Transcription(fine)
         values, before, parts = once._functions.stage_values, None, 1
         over_steps, of_nodes = once.path_weights - once.node_weights, np.zeros(problem.horizon)
+        given = setting.x_ref[:-1], setting.u_ref[:-1], setting.p
+
+        def costs(t: np.ndarray, x: np.ndarray, weights: np.ndarray, h: np.ndarray) -> np.ndarray:
+            return values(t, x, nodes.u, x, *given, weights, h)[0]
+
         if once.node_weights.any():
-            of_nodes = values(
-                nodes.t[:-1], nodes.x[:-1], nodes.u, nodes.x[:-1], setting.x_ref[:-1],
-                setting.u_ref[:-1], setting.p, once.node_weights, problem.steps,
-            )[0]  # fmt: skip
+            of_nodes = costs(nodes.t[:-1], nodes.x[:-1], once.node_weights, problem.steps)
         while True:
             h, total = problem.steps / parts, of_nodes
             *starts, (_, x) = self.motion(parts)
             for t, start in starts:
-                total = total + values(
-                    t, start, nodes.u, start, setting.x_ref[:-1], setting.u_ref[:-1], setting.p,
-                    over_steps, h,
-                )[0]  # fmt: skip
+                total = total + costs(t, start, over_steps, h)
             if before is not None:
                 size = 1.0 + np.abs(nodes.x).max()
                 moved = np.abs(x - before[0]).max() / size
@@ -92,16 +91,11 @@ class Between:
         for i, (seen, label, over, low, high) in enumerate(self._excesses(motion)):
             at_nodes, within = over[0], over[1:]
             if not seen.needs_input:
-                at_nodes, within = (
-                    np.maximum(over[0], np.append(over[0, 1:], over[-1, -1])),
-                    over[1:-1],
-                )
-            finite = over[np.isfinite(over)]
-            size = (
-                max(np.ptp(finite), LEAST_RANGE * np.abs(finite).max(), 1e-300)
-                if finite.size
-                else 1.0
-            )
+                at_nodes = np.maximum(at_nodes, np.append(over[0, 1:], over[-1, -1]))
+                within = over[1:-1]
+            finite, size = over[np.isfinite(over)], 1.0
+            if finite.size:
+                size = max(np.ptp(finite), LEAST_RANGE * np.abs(finite).max(), 1e-300)
             if seen.bound.shown is not None:
                 size = min(size, seen.bound.shown.size)
             excess = within.max(axis=0)
@@ -112,10 +106,9 @@ class Between:
             k = int(np.where(is_beyond, excess, 0.0).argmax())
             j = 1 + int(within[:, k].argmax())
             time, amount = self._peak(i, k, j, t, x, over[:, k])
-            violation = Violation(
-                label, time, k, amount, _side(low, high), problem.bound_unit(label)
-            )
-            found.append((amount / size, violation))
+            unit = problem.bound_unit(label)
+            side = "lower" if np.isinf(high) else "upper" if np.isinf(low) else ""
+            found.append((amount / size, Violation(label, time, k, amount, side, unit)))
         found.sort(key=lambda pair: -pair[0])
         return tuple(violation for _, violation in found), worst
 
@@ -212,8 +205,3 @@ def _over(values: np.ndarray, low: float, high: float) -> np.ndarray:
     """How far values are outside of limits, negative inside; infinite if not a number."""
     over = np.maximum(values - high, low - values)
     return np.where(np.isnan(over), np.inf, over)
-
-
-def _side(low: float, high: float) -> str:
-    """Which bound a violation is of, where there is only one."""
-    return "lower" if np.isinf(high) else "upper" if np.isinf(low) else ""

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...systems._internal import TrajectoryPoint
-from .._bounds import ALONG, with_known_limits
-from .._input_limits import ControlBox
+from .._bounds import ALONG
 from .._plan import SCALE
 from .._problem import OptimalControlProblem
 from .._rows import seen_bounds, unit_named
@@ -78,25 +76,20 @@ def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False)
     times = found.times
     for i, name in enumerate(found.parts):
         phase, steps = flat.phases[i], slice(*flat.starts[i : i + 2])
-        nodes = Nodes(*nodes_of(flat, i, times, whole.x, whole.u, setting.p))
+        nodes = nodes_of(flat, i, times, whole.x, whole.u, setting.p)
         if len(nodes.t) != phase.steps + 1:  # it vanished
             continue
         problem = (_alone if is_whole else _stretch)(flat, i, np.diff(nodes.t))
-        box = problem.input_limits.at(setting.p) if is_whole else None
-        own, shape = _setting(flat.points[i], phase, setting.p, box), flat.shapes[i]
+        box: Any = problem.input_limits.at(setting.p) if is_whole else None
+        none, shape = np.zeros((phase.system.n_errors,) * 2), flat.shapes[i]
+        x_ref, u_ref = (np.tile(values, (phase.steps + 1, 1)) for values in flat.points[i])
+        own = Setting(x_ref, u_ref, setting.p, none, none, box)
         part = PlanPart(
             name, problem, nodes, own, prices[steps, flat.tangent_of(i)], steps, flat.own[i],
             flat.begins_anew(i), shape.kind, shape.phase.system.n_errors,
         )  # fmt: skip
         parts.append(part)
     return parts
-
-
-def _setting(point: TrajectoryPoint, phase: Any, p: np.ndarray, box: ControlBox | Any) -> Setting:
-    """What steps of a phase are given, whose reference is constant."""
-    none = np.zeros((phase.system.n_errors,) * 2)
-    x_ref, u_ref = (np.tile(values, (phase.steps + 1, 1)) for values in (point.x, point.u))
-    return Setting(x_ref, u_ref, p, none, none, box)
 
 
 def _alone(flat: FlatPhases, i: int, steps: np.ndarray) -> OptimalControlProblem:
@@ -118,7 +111,7 @@ def _alone(flat: FlatPhases, i: int, steps: np.ndarray) -> OptimalControlProblem
 def _stretch(flat: FlatPhases, i: int, steps: np.ndarray) -> Any:
     """What of `_alone` the motion between its nodes needs."""
     phase, names = flat.phases[i], flat.problem.parameter_names
-    bounds = [with_known_limits(phase.system, one) for one in phase.bounds if one.at in ALONG]
+    bounds = [one for one in phase.known_bounds if one.at in ALONG]
     return SimpleNamespace(
         system=phase.system, horizon=phase.steps, steps=steps, method=flat.method, substeps=1,
         parameter_names=names, _seen=seen_bounds(phase.system, bounds, names),

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...codegen._internal import Progress, check_shape
-from ...systems import System, Trajectory
 from ...systems._internal import step_residuals
 from .._bounds import place_text
 from .._outcome import Ends, TranscriptionError
@@ -67,7 +66,8 @@ def refined(
             failures += not missed.any()
         before, ended = ended, perf_counter()
         is_late = ended - began + (ended - before) >= limit  # the next round takes longer
-        if is_met or ends.is_asked or is_late or _is_last(rounds, failures, off):
+        is_last = len(off) >= MOST_NODES or rounds >= MOST_ROUNDS or failures > MOST_FAILURES
+        if is_met or ends.is_asked or is_late or is_last:
             break
         text = f"round {rounds} of {MOST_ROUNDS} at most, {steps} steps"
         progress.tell(lambda text=text: text)
@@ -151,8 +151,7 @@ def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
         raise ValueError("refine moves nodes, and blocks count them: leave one of the two out")
     placed = [(f"the bound on {bound.label} holds", bound.at) for bound in stated.bounds]
     placed += [
-        (f"the {type(term).__name__.lower()} {term.name!r} counts", term.at)
-        for term in (*stated.residuals, *stated.costs)
+        (f"the {term._label} counts", term.at) for term in (*stated.residuals, *stated.costs)
     ]
     for text, at in placed:
         if isinstance(at, range):
@@ -167,8 +166,8 @@ def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
                 f"{bound.at!r} counts one: state a Residual of the excess, at={bound.at!r}"
             )
     weights: list[tuple[str, Any, int]] = [("Q", stated.Q, 2), ("R", stated.R, 2)]
-    weights += [(f"weight of residual {one.name!r}", one.weight, 2) for one in stated.residuals]
-    weights += [(f"weight of cost {one.name!r}", one.weight, 0) for one in stated.costs]
+    for terms, most in ((stated.residuals, 2), (stated.costs, 0)):
+        weights += [(f"weight of {one._label}", one.weight, most) for one in terms]
     for name, weight, most in weights:
         if np.ndim(weight) > most:
             raise ValueError(
@@ -181,29 +180,20 @@ def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
 def _off(found: OptimalSolution | PhasedSolution, error: TranscriptionError) -> np.ndarray:
     """Shares of the cost, and of the range of the states, by which each step is off."""
     if isinstance(found, OptimalSolution):
-        return _off_of(found.problem.system, found.trajectory, error, found.cost)
-    return np.concatenate(
-        [
-            _off_of(phase.system, found.parts[phase.name], error.parts[phase.name], found.cost)
+        parts: list[Any] = [(found.problem, found.trajectory, error)]
+    else:
+        parts = [
+            (phase, found.parts[phase.name], error.parts[phase.name])
             for phase in found.problem.phases
             if phase.name in error.parts
         ]
-    )
-
-
-def _off_of(
-    system: System, motion: Trajectory, error: TranscriptionError, cost: float
-) -> np.ndarray:
-    size = max(abs(cost), 1e-12)
-    own = (np.abs(error.cost_of_steps) + np.abs(error.inputs_of_steps)) / size
-    span = np.abs(system.error(motion.x, motion.x[0])).max(axis=0)
-    states = np.abs(error.states) / np.maximum(span, 1e-3 * max(span.max(), 1e-12))
-    return np.nan_to_num(own + states.max(axis=1), nan=1.0, posinf=1.0)
-
-
-def _is_last(rounds: int, failures: int, off: np.ndarray) -> bool:
-    """Whether no further round follows."""
-    return len(off) >= MOST_NODES or rounds >= MOST_ROUNDS or failures > MOST_FAILURES
+    size, shares = max(abs(found.cost), 1e-12), []
+    for stated, motion, one in parts:
+        own = (np.abs(one.cost_of_steps) + np.abs(one.inputs_of_steps)) / size
+        span = np.abs(stated.system.error(motion.x, motion.x[0])).max(axis=0)
+        states = np.abs(one.states) / np.maximum(span, 1e-3 * max(span.max(), 1e-12))
+        shares.append(np.nan_to_num(own + states.max(axis=1), nan=1.0, posinf=1.0))
+    return np.concatenate(shares)
 
 
 def _wanted(off: np.ndarray, beyond: np.ndarray, tolerance: float, failures: int) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -14,15 +14,14 @@ from ...codegen import ModelFunction
 from ...groups import LieGroup, Product, Rn
 from ...integrators import Method, get_method
 from ...systems import Input, Parameter, System
-from ...systems._internal import TrajectoryPoint, check_state, point_states
+from ...systems._internal import TrajectoryPoint, point_states
 from .._bounds import ALONG, Bound, NamedRows, check_numbers, nodes_at
 from .._places import free_errors
 from .._problem import OptimalControlProblem
 from .._statement import AT_POINTS, QUADRATURES, collocation_of, points_within
 from .._terms import Cost, Residual, of_quantity
 from .._weights import WeightLike, error_weight, input_weight
-from ._phase import Phase
-from ._phase_bounds import PhaseBounds, pieces, root
+from ._phase_bounds import pieces, placed_bounds, root
 from ._phase_shapes import PhaseShape
 
 # Weight on controls in every step, as shares of half their ranges, where a phase gives no R: what
@@ -44,14 +43,15 @@ class FlatPhases:
 
     Its state has the motion of each group that phases move on, then the free durations, then the
     first state of a loop. A motion waits until its phase begins, and stays where that ends.
-    `starts` are the first nodes of the phases, and the last of all. `own` are the places of their
-    states, `used` tells which of `inputs` are theirs, and `points` what errors and efforts are of.
-    `is_open`: a part of the first state is found.
+    `starts` are the first nodes of the phases, and the last of all. `motions`, `durations` and
+    `first` are places in the state, and `own` the places of the motions of the phases. `used` tells
+    which of `inputs` are theirs, and `points` what errors and efforts are of. `is_open`: a part of
+    the first state is found.
     """
 
     def __init__(
         self, shapes: tuple[PhaseShape, ...], extra: tuple[Parameter, ...], *,
-        time_weight: float | str, reference: Any, is_periodic: bool, method: str | Method,
+        time_weight: float | str, is_periodic: bool, method: str | Method,
         quadrature: str, free: str | Iterable[str], arrival: WeightLike | None,
     ) -> None:  # fmt: skip
         self.shapes, self.extra = shapes, extra
@@ -67,12 +67,11 @@ class FlatPhases:
         self.is_open = is_periodic or len(chosen) > 0
         self.starts = np.concatenate([[0], np.cumsum([phase.steps for phase in phases])])
         self.free = [i for i, phase in enumerate(phases) if phase.is_free]
-        self.groups: list[LieGroup] = []
-        for phase in phases:
-            if phase.system.state not in self.groups:
-                self.groups.append(phase.system.state)
-        self.split = self._places()
-        self.own = [self.split.motions[self._group_of(i)] for i in range(len(phases))]
+        self.groups = [*dict.fromkeys(phase.system.state for phase in phases)]
+        sizes = [group.nq for group in self.groups]
+        ends = np.cumsum([0, *sizes, len(self.free), sizes[0]]).tolist()
+        *self.motions, self.durations, self.first = map(slice, ends[:-1], ends[1:])
+        self.own = [self.motions[self._group_of(i)] for i in range(len(phases))]
         entries: dict[str, Input] = {}
         for shape in shapes:
             filled = shape.filled(0, 0, [0] * len(shape.view.controls))
@@ -85,15 +84,15 @@ class FlatPhases:
         index = {name: k for k, name in enumerate(entries)}
         self.used = [[index[n] for n in phase.system.input_names if n in index] for phase in phases]
         self.index = index
-        self.points = [reference_of(phase, self.groups[0], reference) for phase in phases]
+        self.points = [shape.inner_point for shape in shapes]
         system = self._system()
-        limits = {phase.name: phase.limits for phase in phases if phase.is_free}
-        ends = [
-            Bound(f"{DURATION}.{name}" if self.free else name, low, high, at="start")
-            for name, (low, high) in limits.items()
+        limits = [
+            Bound(f"{DURATION}.{phase.name}", *phase.limits, at="start")
+            for phase in phases
+            if phase.is_free
         ]
         haste = Cost(lambda t, x, u, p: self.elapsed(x, len(phases)), None, time_weight, "time")
-        spans, bounds = range(len(phases)), PhaseBounds.of_all(self)
+        spans, placed = range(len(phases)), placed_bounds(self)
         loop = [self._closing()] if is_periodic else []
         if shapes[0].kind == "linear":
             n = first.n_errors
@@ -107,10 +106,10 @@ class FlatPhases:
             costs=[haste, *(c for i in spans for c in self._costs(i))],
             residuals=[
                 *self._priors(), *(r for i in spans for r in self._residuals(i)),
-                *(square for own in bounds for square in own.squares()),
+                *filter(None, (one.square for one in placed)),
             ],
             _in_parts=self.in_parts,
-            bounds=[*ends, *loop, *(bound for own in bounds for bound in own.bounds())],
+            bounds=[*limits, *loop, *(one.row for one in placed)],
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -140,13 +139,6 @@ class FlatPhases:
         """Which of the groups a phase moves on."""
         return self.groups.index(self.phases[i].system.state)
 
-    def _places(self) -> Coordinates:
-        """Where motions, free durations and the first state of a loop are among coordinates."""
-        sizes = [group.nq for group in self.groups]
-        ends = np.cumsum([0, *sizes, len(self.free), sizes[0]]).tolist()
-        parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        return Coordinates(tuple(parts[:-2]), parts[-2], parts[-1])
-
     def group(self) -> Product:
         """Where the state of the whole is."""
         blocks: dict[str, LieGroup] = {}
@@ -165,7 +157,7 @@ class FlatPhases:
     def own_names(self) -> dict[str, str]:
         """Names of states in their phases, by the names that they have here."""
         whole, own, found = self.group(), slice(0), {}
-        for place, group in zip(self.split.motions, self.groups, strict=True):
+        for place, group in zip(self.motions, self.groups, strict=True):
             own = slice(own.stop, own.stop + group.dim)
             found |= dict(zip(whole.coordinate_names[place], group.coordinate_names, strict=True))
             found |= dict(zip(whole.tangent_names[own], group.tangent_names, strict=True))
@@ -177,9 +169,10 @@ class FlatPhases:
 
     def state(self, x: np.ndarray, times: Sequence[float]) -> np.ndarray:
         """State of the whole at the start, or at the reference; other groups wait at theirs."""
+        known = [*zip(self.points, self.phases, strict=True)]
         waiting = [
-            self.points[[self._group_of(i) for i in range(len(self.phases))].index(k)].x
-            for k in range(1, len(self.groups))
+            next(point.x for point, phase in known if phase.system.state == group)
+            for group in self.groups[1:]
         ]
         free = [times[i] for i in self.free]
         return np.concatenate([x, *waiting, free, x if self.is_periodic else []])
@@ -196,20 +189,16 @@ class FlatPhases:
     def _point(self, system: System) -> Any:
         middle = [sum(limits) / 2 for limits in self.limits]
         u = np.array([entry.nominal for entry in self.inputs])
-        for i in reversed(range(len(self.phases))):
-            names = self.phases[i].system.input_names
-            for k, name in enumerate(names):
-                if name in self.index:
-                    u[self.index[name]] = self.points[i].u[k]
+        for point, phase, used in [*zip(self.points, self.phases, self.used, strict=True)][::-1]:
+            own = zip(point.u, phase.system.input_names, strict=True)
+            u[used] = [value for value, name in own if name in self.index]
         return TrajectoryPoint(self.state(self.points[0].x, middle), u)
 
     def seconds(self, x: Any, i: int) -> Any:
         """Duration of a phase, for symbols of the state."""
-        return (
-            x[self.split.durations][self.free.index(i)]
-            if i in self.free
-            else self.phases[i].limits[0]
-        )
+        if i not in self.free:
+            return self.phases[i].limits[0]
+        return x[self.durations][self.free.index(i)]
 
     def elapsed(self, x: Any, phases: int) -> Any:
         return sum((self.seconds(x, i) for i in range(phases)), ca.DM(0))
@@ -241,7 +230,7 @@ class FlatPhases:
         if self.quadrature == "left":
             return [(1.0, self.time(i, t, x), self.begun(i, t, x, u, p))]
         system = self.phases[i].system
-        now, state, given, length = self._step_of_all(self._alike_of(i), t, x, u, p)
+        now, state, given, length = self._step(i, t, x, u, p)
         if self.quadrature == AT_POINTS:
             method = collocation_of(self.method)
             X = point_states(system, method)(now, state, given, p[: system.n_parameters], length)[0]
@@ -348,28 +337,22 @@ class FlatPhases:
         last = acted if before.view.beside else {}
         return ca.vertcat(motion, *(last.get(name, value) for name, value in rest.items()))
 
-    def _alike(self) -> list[list[int]]:
-        """Phases by their systems: those of one share its step."""
-        found: dict[int, list[int]] = {}
-        for i, phase in enumerate(self.phases):
-            found.setdefault(id(phase.system), []).append(i)
-        return list(found.values())
+    def _alike(self, i: int) -> list[int]:
+        """Phases with the system of one: they share its step."""
+        return [j for j, phase in enumerate(self.phases) if phase.system is self.phases[i].system]
 
-    def _alike_of(self, i: int) -> list[int]:
-        """Phases of the system of one."""
-        return next(alike for alike in self._alike() if i in alike)
+    def _step(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[Any]:
+        """Time, state, inputs and length of the step that begins at node t, in a phase like one."""
 
-    def _step_of(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[Any]:
-        """Time, state, inputs and length of the step of a phase that begins at node t."""
-        given = self.inputs_of(i, t, x, u)
-        return [self.time(i, t, x), self.begun(i, t, x, u, p), given, self.length(i, t, x)]
+        def own(j: int) -> list[Any]:
+            inputs = self.inputs_of(j, t, x, u)
+            return [self.time(j, t, x), self.begun(j, t, x, u, p), inputs, self.length(j, t, x)]
 
-    def _step_of_all(self, alike: list[int], t: Any, x: Any, u: Any, p: Any) -> list[Any]:
-        """The same of the phase that node t belongs to, of some that have one system."""
-        given = self._step_of(alike[0], t, x, u, p)
-        for j in alike[1:]:
-            is_in, own = self._is_in(j, t), self._step_of(j, t, x, u, p)
-            given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
+        first, *others = self._alike(i)
+        given = own(first)
+        for j in others:
+            is_in = self._is_in(j, t)
+            given = [ca.if_else(is_in, *both) for both in zip(own(j), given, strict=True)]
         return given
 
     def in_parts(self, parts: int) -> ModelFunction:
@@ -383,10 +366,11 @@ class FlatPhases:
 
         def change(t: Any, x: Any, u: Any, p: Any) -> Any:
             totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
-            for alike in self._alike():
-                i = alike[0]
-                now, begin, inputs, length = self._step_of_all(alike, t, x, u, p)
-                system = self.phases[i].system
+            for i, phase in enumerate(self.phases):
+                alike, system = self._alike(i), phase.system
+                if i != alike[0]:
+                    continue
+                now, begin, inputs, length = self._step(i, t, x, u, p)
                 after, step = begin, system.step(self.method).function
                 for j in range(parts):
                     at = now + j * length / parts if j else now
@@ -457,8 +441,7 @@ class FlatPhases:
             made.append((at_end, term.terminal, end, ended))
         else:
             at = nodes_at(term.at, phase.steps)
-            label = f"{type(term).__name__.lower()} {term.name!r} of phase {phase.name!r}"
-            check_numbers(label, at, phase.steps)
+            check_numbers(f"{term._label} of phase {phase.name!r}", at, phase.steps)
             weight: Any = term.weight
             of_nodes, of_end = at, range(0)
             each = np.ndim(weight) == (3 if isinstance(term, Residual) else 1)
@@ -490,14 +473,13 @@ class FlatPhases:
 
     def _costs(self, i: int) -> list[Cost]:
         """Costs of a phase: times the length of a step along it, and at its nodes."""
-        found = []
-        for cost in (of_quantity(self.phases[i].system, c) for c in self.phases[i].costs):
-
-            def value(t: Any, x: Any, u: Any, p: Any, cost: Cost = cost) -> Any:
-                return cost.expression(type(x), t, x, u, p)
-
-            found += self._terms(i, cost, value, lambda length: length)
-        return found
+        system = self.phases[i].system
+        terms = [of_quantity(system, cost) for cost in self.phases[i].costs]
+        return [
+            one
+            for term in terms
+            for one in self._terms(i, term, partial(term.expression, system), lambda length: length)
+        ]
 
     def _residuals(self, i: int) -> list[Residual]:
         """Error, effort and residuals of a phase, by the root of the length of a step."""
@@ -518,18 +500,9 @@ class FlatPhases:
         if phase.R is not None:
             weight = input_weight("R", phase.R, system, steps)
             terms.append((Residual(effort, weight, name=f"effort of {phase.name}"), effort))
-        for residual in (of_quantity(system, r) for r in phase.residuals):
-
-            def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
-                return residual.expression(system, t, x, u, p)
-
-            terms.append((residual, own_value))
+        stated = (of_quantity(system, residual) for residual in phase.residuals)
+        terms += [(residual, partial(residual.expression, system)) for residual in stated]
         return [one for term, value in terms for one in self._terms(i, term, value, root)]
-
-    def input_coordinates(self, i: int) -> set[int]:
-        """Coordinates of a phase's state that its linear inputs have."""
-        view = self.shapes[i].view
-        return {*range(view.nq, view.nq + (view.beside if view.kind == "linear" else 0))}
 
     def _after_all(self, x: Any, p: Any) -> Any:
         """The state of the first phase with which a loop begins anew."""
@@ -546,7 +519,7 @@ class FlatPhases:
 
     def _closing(self) -> Bound:
         """The loop: the first state, carried along, is that after the end."""
-        kept, group, end = self.split.first, self.groups[0], int(self.starts[-1])
+        kept, group, end = self.first, self.groups[0], int(self.starts[-1])
 
         def function(t: Any, x: Any, u: Any, p: Any) -> Any:
             now = x[self.own[0]]
@@ -556,23 +529,3 @@ class FlatPhases:
 
         names = tuple(f"{name} where the loop closes" for name in group.tangent_names)
         return Bound(NamedRows(function, names), 0.0, 0.0, at=range(0, end + 1, end), name="loop")
-
-
-class Coordinates(NamedTuple):
-    """Slices of coordinates: motions of groups, free durations, the first state of a loop."""
-
-    motions: tuple[slice, ...]
-    durations: slice
-    first: slice
-
-
-def reference_of(phase: Phase, first: LieGroup, reference: Any) -> TrajectoryPoint:
-    """State and inputs that a phase's errors and efforts are of."""
-    system = phase.system
-    own = phase.reference
-    if own is None and system.state == first:
-        own = reference
-    own = system.state.identity if own is None else own
-    x = check_state(system, "reference", getattr(own, "x", own))
-    u = np.asarray(getattr(own, "u", system.nominal_input), dtype=np.float64)
-    return TrajectoryPoint(x, system.full_input(u) if len(u) < system.n_inputs else u)

@@ -13,7 +13,7 @@ from ...codegen import named_options
 from ...codegen._internal import check_count, check_shape
 from ...groups import LieGroup
 from ...systems import System
-from .._bounds import Bound
+from .._bounds import Bound, with_known_limits
 from .._expressions import called_with
 from .._statement import MOST_HORIZON
 from .._terms import Cost, Residual
@@ -128,6 +128,11 @@ class Phase:
                     "duration_prior is (expected duration in s, weight > 0), got "
                     f"{self.duration_prior!r}"
                 )
+
+    @property
+    def known_bounds(self) -> list[Bound]:
+        """The bounds, with limits that the system knows where they give none."""
+        return [with_known_limits(self.system, bound) for bound in self.bounds]
 
     @property
     def shares(self) -> np.ndarray:

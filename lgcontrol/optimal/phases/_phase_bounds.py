@@ -11,19 +11,12 @@ import casadi as ca
 import numpy as np
 
 from ...systems import System
-from .._bounds import (
-    ALONG,
-    Bound,
-    NamedRows,
-    PointRows,
-    limit_rows,
-    nodes_at,
-    with_known_limits,
-)
+from .._bounds import ALONG, Bound, NamedRows, PointRows, nodes_at
 from .._expressions import parameter_index
 from .._rows import expression_of
 from .._statement import collocation_of
 from .._terms import Residual
+from ._phase import Phase
 
 # Steps that differ by this share are of one length; rows that do at so many points are one row.
 SAME_LENGTH, SAME_ROW, SAMPLES = 1e-9, 1e-9, 3
@@ -41,109 +34,74 @@ def pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
     return sum((jump * (t >= edge) for edge, jump in jumps if jump), float(values[0]))
 
 
-class PhaseBounds:
-    """Bounds of phase i of a `FlatPhases`, with what its controls may do less than others'.
+def placed_bounds(flat: Any) -> list[PlacedBound]:
+    """Bounds of all phases of a `FlatPhases`, with what controls may do less than in others.
 
-    Those along the phase hold at its first node, too: after the jump, where that is found. What the
-    end of the phase `before` keeps there need not be said again.
+    Those along a phase hold at its first node, too: after the jump, where that is found. What the
+    end of the phase before keeps there need not be said again.
     """
-
-    def __init__(self, flat: Any, i: int, before: PhaseBounds | None = None) -> None:
-        self.flat, self.i, self.phase = flat, i, flat.phases[i]
-        self.placed = [*self._placed()]
+    every = [[*_placed(flat, i)] for i in range(len(flat.phases))]
+    for i, own in enumerate(every):
         first = int(flat.starts[i])
-        ends = [] if before is None else before._sides_at_end()
-        for one in self.placed if ends else ():
+        end = first if i else int(flat.starts[-1])
+        before = every[i - 1] if i or flat.is_periodic else []
+        ends = [side for one in before if end in one.nodes for side in one.tried(end)]
+        for one in own if ends else ():
             if one.begins_along and first in one.nodes and one.is_kept_by(ends):
                 one.nodes = one.nodes[1:]
-        self.placed = [one for one in self.placed if one.nodes]
+        every[i] = [one for one in own if one.nodes]
+    return [one for own in every for one in own]
 
-    @classmethod
-    def of_all(cls, flat: Any) -> list[PhaseBounds]:
-        """Those of all phases."""
-        count, made = len(flat.phases), []
-        before = cls(flat, count - 1) if flat.is_periodic else None
-        for i in range(count):
-            before = cls(flat, i, before)
-            made.append(before)
-        return made
 
-    def _sides_at_end(self) -> list[TriedSide]:
-        """One-sided rows of all bounds that hold at the end of the phase."""
-        end = int(self.flat.starts[self.i + 1])
-        return [side for one in self.placed if end in one.nodes for side in one.tried(end)]
-
-    def bounds(self) -> Iterator[Bound]:
-        """Rows at the nodes of the whole; of soft ones those of `PlacedBound.linear`."""
-        for one in self.placed:
-            bound = one.bound
-            if bound.soft is None:
-                rows = NamedRows(one.function, one.names)
-                yield replace(bound, of=rows, at=one.nodes, name=bound.label)
-                continue
-            rows = NamedRows(
-                one.linear, tuple(one.names[row] for row, *_ in one.sides), one.longest
+def _placed(flat: Any, i: int) -> Iterator[PlacedBound]:
+    """Bounds of a phase, by the nodes of the whole at which they hold."""
+    phase, view = flat.phases[i], flat.shapes[0].view
+    first, last = int(flat.starts[i]), int(flat.starts[i + 1])
+    # Linear inputs of the first phase are found.
+    found = {*range(view.nq, view.nq + (view.beside if view.kind == "linear" else 0))}
+    for bound in (*phase.known_bounds, *_tighter(flat, phase)):
+        names, needs_input, by_state = named_rows(phase.system, bound, len(flat.extra))
+        is_open = flat.is_open or bool(by_state & found)
+        if bound.at == "start" and i == 0 and not is_open:
+            raise ValueError(
+                f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
+                "solve(), unless it is free (free=…, is_periodic=True)"
             )
-            yield Bound(rows, upper=0.0, soft=bound.soft, at=one.nodes, name=bound.label)
+        at = nodes_at(bound.at, phase.steps)
+        begins_along = bound.at in ALONG and not needs_input and (i > 0 or is_open)
+        if begins_along:
+            at = range(at.stop)
+        if at and not 0 <= min(at) <= max(at) <= phase.steps:
+            raise ValueError(
+                f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "
+                f"{phase.steps}"
+            )
+        nodes = range(first + at.start, first + at.stop, at.step)
+        if isinstance(bound.of, PointRows):
+            names = names * flat.n_points
+        if bound.at != "terminal" and needs_input:
+            # Inputs have a value where a step begins.
+            nodes = (
+                range(first, last)
+                if bound.at in ALONG
+                else range(nodes.start, min(nodes.stop, last), nodes.step)
+            )
+        places = [nodes]
+        if begins_along and flat.begins[i]:
+            # Linear inputs begin anew there: what needs these rates has no value at the end.
+            places = [nodes[:1], nodes[1:]]
+        for own in filter(None, places):
+            yield PlacedBound(flat, i, bound, names, own, needs_input, begins_along)
 
-    def squares(self) -> Iterator[Residual]:
-        """What soft bounds weigh besides their rows, so that they count per s.
 
-        A node of the length ℓ counts ``ℓ w (s + s²/2)`` of the excess s. Its row ``ℓ s / L`` of the
-        weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. Squares add
-        ``½ w ℓ (1 − ℓ/L) s²``.
-        """
-        for one in self.placed:
-            if one.bound.soft is not None and not one.is_even:
-                name = f"excess of {one.bound.label} of {self.phase.name}"
-                yield Residual(one.left, one.bound.soft, name=name, at=one.nodes)
-
-    def _placed(self) -> Iterator[PlacedBound]:
-        flat, phase, i = self.flat, self.phase, self.i
-        first, last = int(flat.starts[i]), int(flat.starts[i + 1])
-        known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
-        for bound in (*known, *self._tighter()):
-            names, needs_input, by_state = named_rows(phase.system, bound, len(flat.extra))
-            is_open = flat.is_open or bool(by_state & flat.input_coordinates(0))
-            if bound.at == "start" and i == 0 and not is_open:
-                raise ValueError(
-                    f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
-                    "solve(), unless it is free (free=…, is_periodic=True)"
-                )
-            at = nodes_at(bound.at, phase.steps)
-            begins_along = bound.at in ALONG and not needs_input and (i > 0 or is_open)
-            if begins_along:
-                at = range(at.stop)
-            if at and not 0 <= min(at) <= max(at) <= phase.steps:
-                raise ValueError(
-                    f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "
-                    f"{phase.steps}"
-                )
-            nodes = range(first + at.start, first + at.stop, at.step)
-            if isinstance(bound.of, PointRows):
-                names = names * flat.n_points
-            if bound.at != "terminal" and needs_input:
-                # Inputs have a value where a step begins.
-                nodes = (
-                    range(first, last)
-                    if bound.at in ALONG
-                    else range(nodes.start, min(nodes.stop, last), nodes.step)
-                )
-            places = [nodes]
-            if begins_along and flat.begins[i]:
-                # Linear inputs begin anew there: what needs these rates has no value at the end.
-                places = [nodes[:1], nodes[1:]]
-            for own in filter(None, places):
-                yield PlacedBound(flat, i, bound, names, own, needs_input, begins_along)
-
-    def _tighter(self) -> Iterator[Bound]:
-        """Bounds of the controls of the phase where another phase allows more."""
-        limits, phase = self.flat.widest(), self.phase
-        for entry in phase.system.inputs:
-            low, high = limits[entry.name]
-            if entry.lower > low or entry.upper < high:
-                name = f"{entry.name} of {phase.name}"
-                yield Bound(f"input.{entry.name}", entry.lower, entry.upper, name=name)
+def _tighter(flat: Any, phase: Phase) -> Iterator[Bound]:
+    """Bounds of the controls of a phase where another phase allows more."""
+    limits = flat.widest()
+    for entry in phase.system.inputs:
+        low, high = limits[entry.name]
+        if entry.lower > low or entry.upper < high:
+            name = f"{entry.name} of {phase.name}"
+            yield Bound(f"input.{entry.name}", entry.lower, entry.upper, name=name)
 
 
 class TriedSide(NamedTuple):
@@ -168,7 +126,10 @@ class TriedSide(NamedTuple):
 class PlacedBound:
     """A bound of a phase: its rows as a function of the whole, and the nodes at which it holds.
 
-    If it `begins_along`, it holds along the phase and at its first node.
+    If it `begins_along`, it holds along the phase and at its first node. A soft one counts per s: a
+    node of the length ℓ counts ``ℓ w (s + s²/2)`` of the excess s. Its `row` ``ℓ s / L`` of the
+    weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. The residual
+    `square` adds ``½ w ℓ (1 − ℓ/L) s²``.
     """
 
     def __init__(
@@ -179,6 +140,26 @@ class PlacedBound:
         self.needs_input, self.is_at_points = needs_input, isinstance(bound.of, PointRows)
         self.begins_along = begins_along
         self._lengths = flat.phases[i].lengths_of_nodes(of_inputs=needs_input)
+
+    @property
+    def row(self) -> Bound:
+        """The bound at nodes of the whole."""
+        bound = self.bound
+        if bound.soft is None:
+            rows = NamedRows(self.function, self.names)
+            return replace(bound, of=rows, at=self.nodes, name=bound.label)
+        names = tuple(self.names[row] for row, *_ in self.sides)
+        rows = NamedRows(self._linear, names, self._counts[0])
+        return Bound(rows, upper=0.0, soft=bound.soft, at=self.nodes, name=bound.label)
+
+    @property
+    def square(self) -> Residual | None:
+        """What a soft bound weighs besides its row; None for what its row says alone."""
+        bound, (_, is_even) = self.bound, self._counts
+        if bound.soft is None or is_even:
+            return None
+        name = f"excess of {bound.label} of {self.flat.phases[self.i].name}"
+        return Residual(self._left, bound.soft, name=name, at=self.nodes)
 
     def function(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         """The rows."""
@@ -221,20 +202,19 @@ class PlacedBound:
         bound, count, flat = self.bound, len(self.names), self.flat
         parameters = [entry.name for entry in (*flat.phases[0].system.parameters, *flat.extra)]
         found: list[tuple[int, float, Any]] = []
-        for side, sign in (("upper", 1.0), ("lower", -1.0)):
-            label, limit = f"{side} of bound {bound.label!r}", getattr(bound, side)
+        copies = flat.n_points if self.is_at_points else 1
+        low, high = (np.tile(limits, copies).tolist() for limits in bound._limits(count // copies))
+        for side, sign, own in (("upper", 1.0, high), ("lower", -1.0, low)):
+            limit = getattr(bound, side)
             if isinstance(limit, str):
-                place = parameter_index(label, limit, parameters)
+                place = parameter_index(f"{side} of bound {bound.label!r}", limit, parameters)
                 found += [(row, sign, place) for row in range(count)]
-            else:
-                copies = flat.n_points if self.is_at_points else 1
-                own = np.tile(limit_rows(label, limit, count // copies), copies).tolist()
-                found += [(row, sign, own[row]) for row in range(count) if np.isfinite(own[row])]
+            found += [(row, sign, own[row]) for row in range(count) if np.isfinite(own[row])]
         return sorted(found, key=lambda side: side[0])
 
     @cached_property
     def _counts(self) -> tuple[float, bool]:
-        """The L of `PhaseBounds.squares`, and whether all nodes count that, in s."""
+        """The L of a soft bound, and whether all nodes count that, in s."""
         phase = self.flat.phases[self.i]
         nodes = np.array(self.nodes) - int(self.flat.starts[self.i])
         counted = phase.limits[1] * self._lengths[nodes]
@@ -243,16 +223,6 @@ class PlacedBound:
         if phase.is_free or not is_even or self.is_at_points:
             return 2 * most, False
         return most, True
-
-    @property
-    def longest(self) -> float:
-        """The L of `PhaseBounds.squares`."""
-        return self._counts[0]
-
-    @property
-    def is_even(self) -> bool:
-        """Whether all nodes count that."""
-        return self._counts[1]
 
     def _counted(self, t: Any, x: Any) -> Any:
         """Time in s that each one-sided row counts at node t."""
@@ -273,14 +243,12 @@ class PlacedBound:
             )
         )
 
-    def linear(self, t: Any, x: Any, u: Any, p: Any) -> Any:
-        """``ℓ s / L`` of `PhaseBounds.squares`."""
-        return self._excess(t, x, u, p) * self._counted(t, x) / self.longest
+    def _linear(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        return self._excess(t, x, u, p) * self._counted(t, x) / self._counts[0]
 
-    def left(self, t: Any, x: Any, u: Any, p: Any) -> Any:
-        """The residual that is left of the squares."""
+    def _left(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         length = self._counted(t, x)
-        share = root(length * (1 - length / self.longest))
+        share = root(length * (1 - length / self._counts[0]))
         return share * ca.fmax(0.0, self._excess(t, x, u, p))
 
 

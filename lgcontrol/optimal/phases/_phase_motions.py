@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ...systems import Trajectory
+from .._transcription import Nodes
 from ._flat_phases import FlatPhases
 from ._phased_solution import PhasedSolution
 
 
-class PartNodes(NamedTuple):
-    """Nodes of a phase for the controls of the flat problem; the end of one that vanished."""
-
-    t: np.ndarray
-    x: np.ndarray
-    u: np.ndarray
-
-
 def nodes_of(
     flat: FlatPhases, i: int, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray
-) -> PartNodes:
-    """Nodes of a phase, for those of all at times t."""
+) -> Nodes:
+    """Nodes of a phase for the controls of the flat problem, for those of all at times t.
+
+    Of a phase that vanished its end.
+    """
     first, last = flat.starts[i], flat.starts[i + 1]
     here = t[first : last + 1]
     states = x[first : last + 1, flat.own[i]].copy()
@@ -33,7 +29,7 @@ def nodes_of(
         states[0] = np.asarray(ca.DM(flat.after_jump(i, float(here[0]), *given))).ravel()
     kept = np.append(np.diff(here) > 0, True)
     inputs = flat.inputs_along(i, here, u)
-    return PartNodes(here[kept], states[kept], held(inputs, kept))
+    return Nodes(here[kept], states[kept], held(inputs, kept))
 
 
 def guess_of_phases(flat: FlatPhases, guess: Any, times: Sequence[float]) -> Any:

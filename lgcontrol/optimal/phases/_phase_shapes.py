@@ -23,7 +23,8 @@ class PhaseShape:
     """What the inputs of a phase are between its nodes, and the `inner` phase of other controls.
 
     `view` says how they are those of the inner phase, by its kind: "plain", "linear", "blocks" or
-    "points". `systems` are those of other controls that were made before.
+    "points". `point` is the reference of the phase, `inner_point` that of the inner one. `systems`
+    are those of other controls that were made before.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class PhaseShape:
         parameters: int, systems: dict[Any, System],
     ) -> None:  # fmt: skip
         self.phase, self.inner, self.point, system = phase, phase, point, phase.system
+        self.inner_point = point
         if kind != "plain" and (system.errors is not None or system.project is not None):
             raise ValueError(
                 f"phase {phase.name!r}: {system.name} has constraints, its inputs are held in each "
@@ -54,10 +56,8 @@ class PhaseShape:
             Q, R = self._beside(Q, R if kind == "linear" else None), None
         elif R is not None:
             R = np.kron(np.diag([*points.points.values()]), R)
-        reference = TrajectoryPoint(*view.reference(point.x, point.u))
-        self.inner = replace(
-            phase, system=systems[key], Q=Q, R=R, reference=reference, blocks=None, **terms
-        )
+        self.inner_point = TrajectoryPoint(*view.reference(point.x, point.u))
+        self.inner = replace(phase, system=systems[key], Q=Q, R=R, blocks=None, **terms)
 
     @property
     def kind(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...plotting import plot_run
 from ...plotting._internal import new_figure, run_size
-from .._bounds import ALONG, with_known_limits
+from .._bounds import ALONG
 from .._rows import enter_end, rows_along, seen_bounds, unit_named
 from .._solution import DERIVED, drawn, inputs_within
 
@@ -96,7 +96,7 @@ def _keep(
     `what` of each, "values" at nodes or those "between" them, of which there are `counts`.
     """
     system = phase.system
-    bounds = [with_known_limits(system, one) for one in phase.bounds if one.at in ALONG]
+    bounds = [one for one in phase.known_bounds if one.at in ALONG]
     known = (*system.state.coordinate_names, *system.input_names)
     for _, label, values, low, high in rows_along(
         seen_bounds(system, bounds, parameters), parameters, points
@@ -118,5 +118,5 @@ def _keep(
             entry.lower[place] = np.maximum(entry.lower[place], low)
             entry.upper[place] = np.minimum(entry.upper[place], high)
     if what == "values":
-        ends = [with_known_limits(system, one) for one in phase.bounds if one.at == "terminal"]
+        ends = [one for one in phase.known_bounds if one.at == "terminal"]
         enter_end(kept, system, ends, parameters, points, place.stop - 1, counts[0])

@@ -13,7 +13,14 @@ from ...plotting import plot_path
 from ...systems import Trajectory
 from ...systems._internal import block_slices
 from .._outcome import Iteration, SolveStatus, TranscriptionError, Violation
-from .._solution import DERIVED, LocalOptimum, OptimalSolution, Problem, plot_optima
+from .._solution import (
+    DERIVED,
+    LocalOptimum,
+    OptimalSolution,
+    Problem,
+    failure_told,
+    plot_optima,
+)
 from ._flat_phases import DURATION
 from ._phased_figure import plot_phases
 
@@ -192,6 +199,7 @@ class PhasedSolution(Result):
         return self.trajectory.save(path)
 
     def __repr__(self) -> str:
-        """Status, durations and cost."""
+        """Status, durations and cost; the message of a plan that failed."""
         times = ", ".join(f"{name}={value:.6g} s" for name, value in self.durations.items())
-        return f"PhasedSolution({self.status}, {times}, cost={self.cost:.6g})"
+        made = f"PhasedSolution({self.status}, {times}, cost={self.cost:.6g})"
+        return made + failure_told(self)

@@ -5,34 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...codegen import named_options
 from ...codegen._internal import check_options, check_shape, interruptible
+from ...groups import LieGroup
 from ...groups._internal import group_difference
 from ...integrators import Method
 from ...systems import Parameter, Trajectory
-from ...systems._internal import check_name, check_state
-from .._bounds import ALONG, check_consistent, with_known_limits
+from ...systems._internal import TrajectoryPoint, check_name, check_state
+from .._bounds import ALONG, check_consistent
 from .._causes import unsolved_beside
 from .._input_view import KINDS
 from .._obstacles import seen_obstacles
 from .._outcome import Ends, SolveStatus
 from .._problem import OptimalControlProblem
-from .._rows import expression_of
+from .._rows import rows_along, seen_bounds
 from .._solution import DERIVED, LocalOptimum, OptimalSolution
 from .._solver import Solver, make_solver
 from .._statement import AT_POINTS, check_input_hold, check_quadrature
 from .._transcription import Nodes
 from .._weights import WeightLike
-from ._flat_phases import FlatPhases, reference_of
+from ._flat_phases import FlatPhases
 from ._phase import Phase
-from ._phase_bounds import named_rows
 from ._phase_motions import guess_of_phases, held, nodes_of
 from ._phase_shapes import PhaseShape
 from ._phased_solution import Durations, PhasedSolution
@@ -42,6 +42,8 @@ START_TOLERANCE = 1e-9
 # Where the search for free durations begins, by the ratio of their limits: 0 is the least. From the
 # middle first, and where that leads to no plan from these on: tests.benchmarks.literature.
 MIDDLE, LONGER = 0.5, (0.5, 0.75, 1.0)
+# Nodes in messages, as `place_text` writes them.
+NODES = r"\bnodes? (\d+)(?: to (\d+))?(?: in steps of \d+)?"
 GIVEN_UP = SolveStatus.INFEASIBLE, SolveStatus.STALLED, SolveStatus.FAILED
 USED_UP = SolveStatus.ITERATION_LIMIT
 
@@ -145,9 +147,8 @@ class PhasedProblem:
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in parameters)
         shapes = self._shapes(reference, len(extra))
         self._flat = FlatPhases(
-            shapes, extra, time_weight=time_weight, reference=reference,
-            is_periodic=is_periodic, method=method, quadrature=self.quadrature, free=free,
-            arrival=arrival,
+            shapes, extra, time_weight=time_weight, is_periodic=is_periodic, method=method,
+            quadrature=self.quadrature, free=free, arrival=arrival,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -178,7 +179,7 @@ class PhasedProblem:
                     "blocks out"
                 )
             count = phase.system.n_parameters + extra
-            point = reference_of(phase, first, reference)
+            point = _reference_of(phase, first, reference)
             made.append(PhaseShape(phase, kind, self.method, point, count, systems))
         return tuple(made)
 
@@ -286,13 +287,18 @@ class PhasedProblem:
                         f"duration {time:g} s of phase {phase.name!r}: it must be {limits}, as "
                         "Phase(duration=) says"
                     )
-        given = guess_of_phases(self._flat, guess, times)
+        given, p = guess_of_phases(self._flat, guess, times), options.get("p")
+        p = self.problem.parameter_values(p)
         solver, began, ends = make_solver(solver, self.problem), perf_counter(), Ends(options)
         first = self._flat.start(start, times)
         deadline = began + options.get("time_limit", np.inf)
 
+        @cache
+        def told_of(one: OptimalSolution) -> PhasedSolution:
+            return self._told(one, start, p)
+
         def coarse(one: OptimalSolution) -> str:
-            return DERIVED["coarseness"](solver, self._told(one, start, options), of_motion=True)
+            return DERIVED["coarseness"](solver, told_of(one), of_motion=True)
 
         of = self  # whose plan is found
         found = self.problem._solved(
@@ -304,7 +310,7 @@ class PhasedProblem:
             left = options.get("time_limit", np.inf) - (perf_counter() - began)
             options = options | ({"time_limit": left} if "time_limit" in options else {})
             told = found.message.rpartition("; ")[2] if options.pop("starts", None) else ""
-            found, of = self._from_longer(found, start, guess, solver, options, ends)
+            found, of = self._from_longer(found, start, guess, solver, options, ends, p)
             if told and found.is_success:
                 only = (LocalOptimum(found.cost, 1, found),)
                 found = found._with_message(f"{found.message}; {told}", optima=only)
@@ -312,11 +318,8 @@ class PhasedProblem:
         if is_one_search and of is self:  # else there is a plan, of longer durations
             own = make_solver(solver, found.problem)
             found = DERIVED["from_other_guesses"](own, first, found, deadline, options)
-        made = of._told(found, start, options)
-        if found.optima:
-            told = (replace(one, solution=self._told(one.solution, start, options))
-                    for one in found.optima)  # fmt: skip
-            made = replace(made, optima=tuple(told))
+        optima = (replace(one, solution=told_of(one.solution)) for one in found.optima)
+        made = replace(of._told(found, start, p), optima=tuple(optima))
         text = DERIVED["coarseness"](solver, made) if is_told else ""
         text += self._idle
         if text:
@@ -352,7 +355,7 @@ class PhasedProblem:
 
     def _from_longer(
         self, found: OptimalSolution, start: np.ndarray, guess: Any, solver: Solver | str | None,
-        options: dict[str, Any], ends: Ends,
+        options: dict[str, Any], ends: Ends, p: np.ndarray,
     ) -> tuple[OptimalSolution, PhasedProblem]:  # fmt: skip
         """A plan whose search begins at one of longer durations, or what was found; its problem.
 
@@ -383,7 +386,7 @@ class PhasedProblem:
                 if is_over or not made.is_success:
                     agree = agree and made.status == SolveStatus.INFEASIBLE
                     break
-                begin = of._told(made, start, options)
+                begin = of._told(made, start, p)
                 kept = kept or (made, of, sum(least))
             else:
                 message = (
@@ -403,7 +406,7 @@ class PhasedProblem:
                 "no search within the limits of the durations ended at a plan; this one keeps all "
                 f"bounds and is optimal for durations of at least {least:.4g} s in all: narrow "
                 f"Phase(duration=) to it; the first search: "
-                f"{self._told(found, start, options).message}"
+                f"{self._told(found, start, p).message}"
             )
             return plan._with_message(message, status=status), of
         tried = ", ".join(f"{sum(least):.4g}" for least in starts)
@@ -422,24 +425,15 @@ class PhasedProblem:
             phases.append(narrowed if phase.is_free else phase)
         return self.with_phases(phases)
 
-    def _told(
-        self, found: OptimalSolution, start: np.ndarray, options: dict[str, Any]
-    ) -> PhasedSolution:
-        """What was found, in seconds and by phases."""
-        x, u = found.x, found.u
-        seconds = [
-            float(np.clip(x[0, self._flat.split.durations][self._flat.free.index(i)], *q.limits))
-            if i in self._flat.free
-            else q.limits[0]
-            for i, q in enumerate(self.phases)
-        ]
-        parts = [T * q.shares for T, q in zip(seconds, self.phases, strict=True)]
-        t = np.concatenate([[0.0], np.cumsum(np.concatenate(parts))])
+    def _told(self, found: OptimalSolution, start: np.ndarray, p: np.ndarray) -> PhasedSolution:
+        """What was found from a start, with values of the parameters, in seconds and by phases."""
+        x, u, flat, whole = found.x, found.u, self._flat, None
+        names, limits = [phase.name for phase in self.phases], enumerate(flat.limits)
+        seconds = [float(np.clip(flat.seconds(x[0], i), *both)) for i, both in limits]
+        steps = [T * phase.shares for T, phase in zip(seconds, self.phases, strict=True)]
+        t = np.concatenate([[0.0], np.cumsum(np.concatenate(steps))])
         # A phase that vanishes leaves one node: that after it.
         kept = np.append(np.diff(t) > 0, True)
-        whole, flat = None, self._flat
-        names = [q.name for q in self.phases]
-        p = self.problem.parameter_values(options.get("p"))
         parts = {
             name: shape.read(*nodes_of(flat, i, t, x, u, p), p)
             for i, (name, shape) in enumerate(zip(names, flat.shapes, strict=True))
@@ -453,7 +447,7 @@ class PhasedProblem:
         told = _in_seconds(found, t, flat.own_names)
         told = self._with_start(self._with_fold(told, parts, p), start, p)
         return PhasedSolution(
-            Durations(zip(names, seconds, strict=True)), t[self._flat.starts[1:]], parts, self,
+            Durations(zip(names, seconds, strict=True)), t[flat.starts[1:]], parts, self,
             told, whole, t,
         )  # fmt: skip
 
@@ -466,7 +460,8 @@ class PhasedProblem:
                 continue
             nodes = Nodes(part.t, part.x, part.u[: len(part) - 1])
             if told := unsolved_beside(phase.system, nodes, p):
-                causes = f"phase {phase.name!r}, {told}", *map(str, solution.violations)
+                told = f"phase {phase.name!r}, {_at_times(told, part.t)}"
+                causes = told, *map(str, solution.violations)
                 message = "; ".join((solution.message.partition("; ")[0], *causes))
                 return replace(solution, message=message)
         return solution
@@ -482,26 +477,20 @@ class PhasedProblem:
             return replace(solution, message=f"at the start {why}") if why else solution
         if self._flat.is_open or not solution.is_success:
             return solution
-        values = ca.DM(0), ca.DM(x0), ca.DM(point.u), ca.DM(p), ca.DM(point.x)
-        told = []
-        for bound in (with_known_limits(phase.system, bound) for bound in phase.bounds):
-            holds_first = bound.at in ALONG or (isinstance(bound.at, range) and 0 in bound.at)
-            _, needs_input, _ = named_rows(phase.system, bound, len(self._flat.extra))
-            if bound.soft is not None or not holds_first or needs_input:
-                continue
-            found = np.asarray(ca.DM(expression_of(phase.system, bound, *values)[0])).ravel()
-            known = self.problem.parameter_names
-            low, high = (
-                np.asarray(p[known.index(limit)] if isinstance(limit, str) else limit)
-                for limit in (bound.lower, bound.upper)
-            )
-            excess = float(np.max([low - found, found - high]))
-            if excess > START_TOLERANCE:
-                told.append(f"{bound.label} by {excess:.3g}")
-        if not told:
+        hard = [bound for bound in phase.known_bounds if bound.soft is None]
+        at_first = [one.at for one in hard if isinstance(one.at, range) and 0 in one.at]
+        names, excesses = self.problem.parameter_names, dict[str, float]()
+        seen = seen_bounds(system, hard, names, [*ALONG, *at_first])
+        here = np.zeros(1), x0[None], point.u[None], p, point.x[None]
+        for one, _, (value,), low, high in rows_along(seen, names, here):
+            excess, label = max(low - value, value - high), one.bound.label
+            if not one.needs_input and excess > max(START_TOLERANCE, excesses.get(label, 0.0)):
+                excesses[label] = excess
+        if not excesses:
             return solution
+        told = ", ".join(f"{label} by {excess:.3g}" for label, excess in excesses.items())
         message = (
-            f"{solution.message}; x0 itself violates the hard bound on {', '.join(told)}: bounds "
+            f"{solution.message}; x0 itself violates the hard bound on {told}: bounds "
             "hold from the first step on, start within them"
         )
         return replace(solution, message=message)
@@ -527,7 +516,10 @@ class PhasedProblem:
         for phase in self.phases:
             check_name("phase", phase.name)
             system = phase.system
-            self._check_bounds(phase)
+            try:
+                check_consistent(system, phase.known_bounds, phase.steps)
+            except ValueError as error:
+                raise type(error)(f"phase {phase.name!r}: {error}") from None
             roles = {e.name: e.role for e in system.inputs}
             for entry in first.inputs:
                 if roles.get(entry.name, entry.role) != entry.role:
@@ -544,13 +536,17 @@ class PhasedProblem:
                     "same ones in the same order in both, also those that one does not use"
                 )
 
-    def _check_bounds(self, phase: Phase) -> None:
-        """Refuse bounds that contradict each other, by the name of their phase."""
-        bounds = [with_known_limits(phase.system, bound) for bound in phase.bounds]
-        try:
-            check_consistent(phase.system, bounds, phase.steps)
-        except ValueError as error:
-            raise type(error)(f"phase {phase.name!r}: {error}") from None
+
+def _reference_of(phase: Phase, first: LieGroup, reference: Any) -> TrajectoryPoint:
+    """State and inputs that a phase's errors and efforts are of."""
+    system = phase.system
+    own = phase.reference
+    if own is None and system.state == first:
+        own = reference
+    own = system.state.identity if own is None else own
+    x = check_state(system, "reference", getattr(own, "x", own))
+    u = np.asarray(getattr(own, "u", system.nominal_input), dtype=np.float64)
+    return TrajectoryPoint(x, system.full_input(u) if len(u) < system.n_inputs else u)
 
 
 def _in_seconds(
@@ -560,10 +556,26 @@ def _in_seconds(
 
     `names` of the phases are by those of the problem that was solved.
     """
-    longest_first = sorted(map(re.escape, names), key=len, reverse=True)
-    known = rf"(?<![\w.])(?:{'|'.join(longest_first)})(?!\w)"
-    message = re.sub(known, lambda found: names[found[0]], solution.message)
-    told = tuple(v._replace(time=float(t[v.node])) for v in solution.violations)
+    message = solution.message
+    told = tuple(
+        v._replace(time=float(t[v.node]), kind=re.sub(NODES, "", v.kind).lstrip())
+        for v in solution.violations
+    )
     for before, after in zip(solution.violations, told, strict=True):
         message = message.replace(str(before), str(after))
+    longest_first = sorted(map(re.escape, names), key=len, reverse=True)
+    known = rf"(?<![\w.])(?:{'|'.join(longest_first)})(?!\w)"
+    message = re.sub(known, lambda found: names[found[0]], _at_times(message, t))
     return replace(solution, message=message, violations=told)
+
+
+def _at_times(text: str, t: np.ndarray) -> str:
+    """A message with times in place of the numbers of nodes."""
+
+    def time(found: re.Match[str]) -> str:
+        nodes = [int(k) for k in found.groups() if k]
+        if max(nodes) >= len(t):  # in a name of the user's
+            return found[0]
+        return f"t = {' to '.join(f'{t[k]:.4g}' for k in nodes)} s"
+
+    return re.sub(NODES, time, text)
