@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen._internal import check_semidefinite, check_shape
+from ..codegen._internal import check_shape
 from ..systems._internal import check_state, on_constraints
 from ._bounds import refuse_deviations
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
-from ._riccati import cost_to_go
+from ._riccati import regulator_of
+from ._statement import arrival_weight
 from ._transcription import Setting
 
 
@@ -25,7 +26,7 @@ class Given:
         if not isinstance(problem.terminal, str):
             self._fixed_terminal = problem.weight("terminal").split()[0]
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
-        self._last: tuple[Any, np.ndarray, float, Setting] | None = None
+        self._last: tuple[tuple[Any, bytes, float], Any, Setting] | None = None
         self._needs_time = depends_on_time(problem.system)
         self._nominal = problem.nominal_parameters
 
@@ -42,36 +43,26 @@ class Given:
         if reference is None:
             refuse_deviations(problem.system, problem.bounds)
         if arrival is not None:
-            return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
-        last = self._last
-        p = self._nominal if p is None else p
-        is_known = type(p) is np.ndarray and last is not None and p.tobytes() == last[1].tobytes()
+            weight = arrival_weight(problem.system, arrival, problem.free_start)
+            return self.setting(times, reference, p)._replace(arrival=weight)
+        last, p = self._last, self._nominal if p is None else p
+        is_known = type(p) is np.ndarray and last is not None and p.tobytes() == last[0][1]
         values = np.asarray(p) if is_known else problem.parameter_values(p)
         if isinstance(reference, list):
             reference = check_shape("the reference's state", reference, (None,), batch=True)
         # Only an array of the caller's may have changed since; it is compared by its numbers.
+        numbers = reference.tobytes() if type(reference) is np.ndarray else id(reference)
+        key = numbers, values.tobytes(), float(times[0]) if self._needs_time else 0.0
         is_still = not moves(reference)
-        start = float(times[0]) if self._needs_time else 0.0
-        if (
-            last is not None
-            and is_still
-            and (is_known or np.array_equal(values, last[1]))
-            and start == last[2]
-            and (
-                type(last[0]) is np.ndarray and reference.tobytes() == last[0].tobytes()
-                if type(reference) is np.ndarray
-                else reference is last[0]
-            )
-        ):
-            return last[3]
+        if is_still and last is not None and last[0] == key:
+            return last[2]
         own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
         box = problem.input_limits.at(values)
         found = Setting(x_ref, u_ref, values, weight, problem.arrival, box)
         if is_still:
-            kept = reference.copy() if type(reference) is np.ndarray else reference
-            self._last = (kept, values.copy(), start, found)
+            self._last = key, reference, found  # an id is that of the reference while this is kept
         return found
 
     def begun(
@@ -84,12 +75,6 @@ class Given:
         setting = self.setting(times, reference, p, arrival)
         x0 = on_constraints(system, "x0", x0, setting.p[: system.n_parameters])
         return x0, times, setting._replace(x0=x0) if len(problem.free_start) else setting
-
-    def _arrival(self, weight: ArrayLike) -> np.ndarray:
-        problem, n = self.problem, self.problem.system.n_errors
-        if not len(problem.free_start):
-            raise ValueError("arrival weighs initial states that are free: name them, free=…")
-        return check_semidefinite("arrival", check_shape("arrival", weight, (n, n)))
 
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
@@ -105,6 +90,6 @@ class Given:
         if kept is not None and kept[0] is reference:  # as it moves on the weight stays
             end = end if not np.array_equal(kept[1][: len(own)], own) else kept[1]
         if kept is None or not np.array_equal(kept[1], end):
-            weight = cost_to_go(problem, x_ref, u_ref, t, p)
+            weight = regulator_of(problem, x_ref, u_ref, t, p).P
             self._terminal = kept = (reference, end, weight)
         return kept[2]

@@ -193,11 +193,10 @@ class Cone:
     half_angle: float | Callable[[Value, Value], Value]
 
     def __post_init__(self) -> None:
-        if callable(self.half_angle):
-            pass
-        elif isinstance(self.half_angle, str) or not 0 < self.half_angle < np.pi:
+        angle = self.half_angle
+        if not callable(angle) and (isinstance(angle, str) or not 0 < angle < np.pi):
             raise ValueError(
-                f"half_angle must be between 0 and π rad, got {self.half_angle!r}; of degrees give "
+                f"half_angle must be between 0 and π rad, got {angle!r}; of degrees give "
                 "np.radians(angle); for one that "
                 "changes give a function (t, p) → number, such as lambda t, p: p[0]"
             )
@@ -217,14 +216,14 @@ class Cone:
         soft, name
             See `Bound`.
         """
-        return self._limited("lower", direction, soft, name)
+        return self._limited(direction, soft, name, is_inside=True)
 
     def outside(
         self, direction: StageFunction, *, soft: float | str | None = None,
         name: str = "out of cone",
     ) -> Bound:  # fmt: skip
         """Bound that keeps a direction outside; arguments are those of `inside`."""
-        return self._limited("upper", direction, soft, name)
+        return self._limited(direction, soft, name, is_inside=False)
 
     def force_inside(
         self, force: StageFunction, *, soft: float | str | None = None,
@@ -253,28 +252,27 @@ class Cone:
         return Bound(rows, lower=0.0, soft=soft, name=name)
 
     def _limited(
-        self, side: str, direction: StageFunction, soft: float | str | None, name: str
+        self, direction: StageFunction, soft: float | str | None, name: str, *, is_inside: bool
     ) -> Bound:
         """Bound on the cosine between direction and axis; by what it differs where that changes."""
         angle = self.half_angle
-        limit = 0.0 if callable(angle) else float(np.cos(angle))
+
+        def along(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return ca.dot(direction(t, x, u, p), _direction("axis", self.axis, 3, t, p))
 
         def cosine(t: Value, x: Value, u: Value, p: Value) -> Value:
-            found = ca.dot(direction(t, x, u, p), _direction("axis", self.axis, 3, t, p))
+            found = along(t, x, u, p)
             return found - ca.cos(angle(t, p)) if callable(angle) else found
 
         def between(t: Value, x: Value, u: Value, p: Value) -> Value:
             """Angle to the axis, which is what people think of, or to the edge if that changes."""
-            along = ca.dot(direction(t, x, u, p), _direction("axis", self.axis, 3, t, p))
-            found = ca.acos(ca.fmax(ca.fmin(along, 1.0), -1.0))
+            found = ca.acos(ca.fmax(ca.fmin(along(t, x, u, p), 1.0), -1.0))
             return found - angle(t, p) if callable(angle) else found
 
-        sides = {"lower": -np.inf, "upper": np.inf} | {side: limit}
-        edge = 0.0 if callable(angle) else float(angle)
-        is_inside = side == "lower"
+        limit, edge = (0.0, 0.0) if callable(angle) else (float(np.cos(angle)), float(angle))
         shown = ShownRow(between, *((-np.inf, edge) if is_inside else (edge, np.inf)), "rad")
         return Bound(
-            cosine, sides["lower"], sides["upper"], soft=soft, name=name,
+            cosine, *((limit, np.inf) if is_inside else (-np.inf, limit)), soft=soft, name=name,
             obstacle=Inside(self) if is_inside else self, shown=shown,
         )  # fmt: skip
 
@@ -313,9 +311,7 @@ def _check_places(**places: Place) -> None:
 
 
 def _check_radius(value: Radius) -> None:
-    if callable(value):
-        return
-    if isinstance(value, str) or not 0 < value < np.inf:
+    if not callable(value) and (isinstance(value, str) or not 0 < value < np.inf):
         raise ValueError(
             f"radius must be positive, in m, got {value!r}; for one that changes give a function "
             "(t, p) → number, such as lambda t, p: p[0]"

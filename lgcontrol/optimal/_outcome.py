@@ -276,16 +276,10 @@ def worst_violations(
     excess = np.where(np.isinf(rows.soft), excess, 0.0)
     allowed = np.broadcast_to(tolerance, excess.shape[1:])
     equal = rows.lower == rows.upper
-    found = [
-        Violation(
-            rows.names[i],
-            float(times[k]),
-            int(k),
-            float(excess[k, i]),
-            rows.kinds[i],
-            is_equality=bool(equal[i]),
-        )
-        for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
-        if excess[k, i] > allowed[i]
-    ]
+    found = []
+    for i, k in enumerate(excess.argmax(axis=0).tolist() if excess.size else ()):
+        if excess[k, i] > allowed[i]:
+            amount, is_equality = float(excess[k, i]), bool(equal[i])
+            entry = rows.names[i], float(times[k]), k, amount, rows.kinds[i], "", is_equality
+            found.append(Violation(*entry))
     return tuple(sorted(found, key=lambda entry: -entry.amount))

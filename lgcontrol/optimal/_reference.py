@@ -119,15 +119,13 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
 
 
 def _along(times: np.ndarray, x: np.ndarray, u: np.ndarray) -> ReferenceSamples:
-    """States and inputs, a row for each time; constants are repeated."""
-    return ReferenceSamples(_rows(x, len(times)), _rows(u, len(times)))
+    """States and inputs, a row for each time; constants are repeated.
 
-
-def _rows(values: np.ndarray, count: int) -> np.ndarray:
-    """So many rows; each call of a controller asks, and views take ten times as long."""
-    rows = np.empty((count, values.shape[-1]))
-    rows[:] = values
-    return rows
+    Each call of a controller asks, and views take ten times as long.
+    """
+    states, inputs = (np.empty((len(times), values.shape[-1])) for values in (x, u))
+    states[:], inputs[:] = x, u
+    return ReferenceSamples(states, inputs)
 
 
 def _constant(system: System, x: Any, u: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -132,7 +132,7 @@ def lqr(
     """
     _needs_controls(system)
     sample = 0.0 if dt is None and not system.is_discrete else sample_time(system, dt)
-    own = _own_parameters(system, p)
+    own = None if p is None else values_by_name(system.parameters, system.nominal_parameters, p)
     if isinstance(point, Trajectory | TrajectoryLinearization):
         raise TypeError(
             f"{system.name}: one gain is about a point, not about a {type(point).__name__}: give a "
@@ -217,7 +217,8 @@ def tvlqr(
     _needs_controls(system)
     Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
     P = Q if terminal is None else error_weight("terminal", terminal, system)
-    along = system.linearize(trajectory, p=_own_parameters(system, p))
+    own = None if p is None else values_by_name(system.parameters, system.nominal_parameters, p)
+    along = system.linearize(trajectory, p=own)
     A, B = along.discrete(method)  # type: ignore[union-attr]
     B = B[:, :, system.input_index("control")]
     steps = np.diff(trajectory.t)
@@ -230,13 +231,6 @@ def tvlqr(
         # Joseph's form keeps the cost symmetric and positive.
         costs[k] = closed.T @ costs[k + 1] @ closed + steps[k] * (Q + gains[k].T @ R @ gains[k])
     return TrajectoryRegulator(gains, costs, trajectory)
-
-
-def cost_to_go(
-    problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
-) -> np.ndarray:
-    """Cost of an infinite horizon after a problem's end, with its own steps and weights."""
-    return regulator_of(problem, x, u, t, p).P
 
 
 def regulator_of(
@@ -261,13 +255,6 @@ def _needs_controls(system: System) -> None:
     if not len(system.input_index("control")):
         others = ", ".join(system.input_names) or "none"
         raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")
-
-
-def _own_parameters(system: System, p: FixedParameters | None) -> np.ndarray | None:
-    """Values that were given; None for those of a point, or nominal ones."""
-    if p is None:
-        return None
-    return values_by_name(system.parameters, system.nominal_parameters, p)
 
 
 def _linearize(system: System, point: Any, t: float | None, p: np.ndarray | None) -> Linearization:

@@ -41,11 +41,6 @@ def plan_layout(
     return PlanLayout(text, tuple(shapes.items()))
 
 
-def plan_of(problem: OptimalControlProblem, nodes: Nodes) -> Plan:
-    """The plan of nodes alone, of solvers that go on from nothing else."""
-    return Plan.of(plan_layout(problem), t=nodes.t[0], x=nodes.x, u=nodes.u)
-
-
 def nodes_of(problem: OptimalControlProblem, plan: Plan) -> Nodes:
     """Times, states and inputs of a plan of this problem, whichever solver it is from."""
     layout, own = plan_layout(problem), dict(plan.layout.shapes)
@@ -73,8 +68,8 @@ def solution_at(
         } | ({} if later is None else later())
 
     known.setdefault("defect", last.defect)
-    if "plan" not in known:
-        known["plan"] = plan_of(problem, nodes)
+    if "plan" not in known:  # of solvers that go on from nothing but nodes
+        known["plan"] = Plan.of(plan_layout(problem), t=nodes.t[0], x=nodes.x, u=nodes.u)
     return OptimalSolution._later(
         make, problem=problem, cost=last.cost, kkt=last.kkt, _t=read_only(nodes.t),
         _u=read_only(nodes.u), _setting=setting, **known,

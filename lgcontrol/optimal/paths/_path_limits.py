@@ -93,7 +93,7 @@ def path_limits(
     limits = [
         *_velocity_rows(grid, path.group, velocity, system),
         *_acceleration_rows(grid, path.group, acceleration),
-        *([] if system is None else _system_rows(grid, path, system)),
+        *([] if system is None else _motion_rows(grid, path, system)),
         *(_own_rows(grid, row) for row in rows),
     ]
     if not any(np.isfinite([*limit.lower.flat, *limit.upper.flat]).any() for limit in limits):
@@ -165,20 +165,14 @@ def _acceleration_rows(grid: PathGrid, group: LieGroup, given: Any) -> list[Path
     return [PathLimit("acceleration", group.tangent_names, -upper, upper, values)]
 
 
-def _system_rows(grid: PathGrid, path: SmoothReference, system: System) -> list[PathLimit]:
-    """Rows of controls, and of all that follows where the structure knows motions."""
+def _motion_rows(grid: PathGrid, path: SmoothReference, system: System) -> list[PathLimit]:
+    """Rows of controls, also of other states and quantities where the structure knows motions."""
     place = _speeds(path.group, system)
-    structure = system.structure
-    if structure is None or structure.motion is None:
+    structure: Any = system.structure
+    state: Any = system.state
+    motion, known = structure.motion, system.limited_quantities
+    if motion is None:
         return [_torque_rows(grid, path, system, place)]
-    return _motion_rows(grid, system)
-
-
-def _motion_rows(grid: PathGrid, system: System) -> list[PathLimit]:
-    """Controls, other states and quantities with limits, of the motion that s̈ makes."""
-    structure, state, known = system.structure, system.state, system.limited_quantities
-    assert structure is not None and structure.motion is not None
-    motion = structure.motion
 
     def at(side: int, y: np.ndarray, a: np.ndarray) -> Any:
         point, y = grid.ends[side], np.maximum(y, 0.0)[:, None]
@@ -193,7 +187,7 @@ def _motion_rows(grid: PathGrid, system: System) -> list[PathLimit]:
     names = tuple(system.input_names[i] for i in controls)
     least, most = (bound[controls] for bound in system.input_bounds)
     limits = [PathLimit("input", names, least, most, lambda *given: at(*given).u[:, controls])]
-    first = state.coordinate_slice(structure.velocity).stop  # type: ignore[attr-defined]
+    first = place.stop
     low, high = system.state_limits
     others = [i for i in range(first, state.nq) if np.isfinite([low[i], high[i]]).any()]
     rates = set(system.velocities.values())
@@ -222,13 +216,14 @@ def _motion_rows(grid: PathGrid, system: System) -> list[PathLimit]:
 
 def _torque_rows(grid: PathGrid, path: SmoothReference, system: System, place: slice) -> PathLimit:
     """Controls that move the system so: ``u₀ + B⁺ (M v̇ − F(x, u₀))``."""
-    structure, state, controls = system.structure, system.state, system.input_index("control")
-    assert structure is not None
+    structure: Any = system.structure
+    state: Any = system.state
+    controls = system.input_index("control")
     p, u = system.nominal_parameters, system.nominal_input
     sides, rank = [], path.group.dim
     for point in grid.ends:
         x = np.tile(state.identity, (len(point.x), 1))
-        x[:, state.coordinate_slice(structure.configuration)] = point.x  # type: ignore[attr-defined]
+        x[:, state.coordinate_slice(structure.configuration)] = point.x
         B = structure.input_map(0.0, x, u, p)[..., controls]
         rank = min(rank, int(np.linalg.matrix_rank(B).min(initial=rank)))
         sides.append((x, structure.mass_matrix(x, p), np.linalg.pinv(B, rcond=SMALL_PIVOT)))

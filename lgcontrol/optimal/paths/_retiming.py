@@ -378,9 +378,14 @@ def _solve(grid: PathGrid, limits: Sequence[PathLimit]) -> tuple[np.ndarray, np.
     """Squared speeds at the path parameters and accelerations between them."""
     count, step = len(grid.s) - 1, np.diff(grid.s)
     size = (grid.s[-1] - grid.s[0]) ** 2  # ṡ² of one second for the whole path
-    y, places, known = np.full(count + 1, size), [*grid.fixed], np.array([*grid.fixed.values()])
-    y[places] = known
-    a, slower = np.diff(y) / (2 * step), 0
+    places, known, slower = [*grid.fixed], np.array([*grid.fixed.values()]), 0
+
+    def profile(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared speeds, those that are known at their places, with the accelerations."""
+        y[places] = known
+        return y, np.diff(y) / (2 * step)
+
+    y, a = profile(np.full(count + 1, size))
     progress = Progress("retiming")
     for k in range(MOST_PROGRAMS):
         progress.tell(lambda k=k: f"{k} of at most {MOST_PROGRAMS} linear programs")
@@ -398,9 +403,7 @@ def _solve(grid: PathGrid, limits: Sequence[PathLimit]) -> tuple[np.ndarray, np.
                 raise ValueError(_why_not(grid, limits))
             # Rows that bend, drawn on from a fast profile, may leave nothing of a slow one.
             slower += 1
-            y = y / 4
-            y[places] = known
-            a = np.diff(y) / (2 * step)
+            y, a = profile(y / 4)
             continue
         new = np.maximum(found.x, 0.0) * scale
         change, y = np.abs(new - y).max() / max(new.max(), 1e-300), new
@@ -418,8 +421,7 @@ def _program(
     node = np.arange(count)
     data, row, column, right, total = [], [], [], [], 0
     for limit in limits:
-        for side in (0, 1):
-            here = y[:-1] if side == 0 else y[1:]
+        for side, here in enumerate((y[:-1], y[1:])):
             g, by_y, by_a = _linear(limit, side, here, a, scale)
             for sign, bound in ((1.0, limit.upper), (-1.0, limit.lower)):
                 kept = np.isfinite(bound)
@@ -461,8 +463,8 @@ def _linear(
 def _excess(limit: PathLimit, y: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How far rows of intervals are outside, and their slack at both ends, in shares of a range."""
     outside, slack = [], []
-    for side in (0, 1):
-        g = limit.values(side, y[:-1] if side == 0 else y[1:], a)
+    for side, here in enumerate((y[:-1], y[1:])):
+        g = limit.values(side, here, a)
         over = np.stack([g - limit.upper, limit.lower - g], axis=-1) / limit.range[:, None]
         outside.append(np.maximum(over, 0.0).max(axis=-1))
         slack.append(-over)
