@@ -109,7 +109,8 @@ def test_a_bound_that_is_no_number_at_the_end_of_the_guess_says_what_to_do():
     problem = PhasedProblem(Phase(CART, 20, (0.5, 5.0), R=1.0, bounds=ends), time_weight=1.0)
     lost = problem.solve([-1.0, 0.0])
     assert lost.status == "failed"
-    assert lost.message.startswith("the bounded quantity root is not a number at t = 1.581 s: start")
+    told = "the bounded quantity root is not a number at t = 1.581 s: start"
+    assert lost.message.startswith(told)
     assert "guess=" in lost.message
     found = problem.solve([-1.0, 0.0], guess=Trajectory.constant(CART.state, [4.0, 0.0], [0.0]))
     # ½ u² over T seconds by d = 5 m from rest to rest costs 6 d² / (T³ (1 − 1/N²)), and T a second.
