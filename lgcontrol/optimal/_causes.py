@@ -269,23 +269,16 @@ def _told(last: LastIterate, what: str, k: int) -> str:
 
 def _makers(last: LastIterate, k: int) -> list[str]:
     """Coordinates of a node whose displacement makes all finite that is not, with their values."""
-    model, nodes = last.model, last.nodes
-    before = _bad(last.at, k)
-    found, N = [], len(nodes.u)
-    for j, name in enumerate(last.names):
-        z, v = np.zeros((N + 1, model.n)), np.zeros((N, model.m))
-        if j >= model.n and k == N:
-            break
-        if j < model.n:
-            z[k, j] = ASIDE
-        else:
-            v[k, j - model.n] = ASIDE
-        moved = model.transcription.move(nodes, z, v, last.setting)
+    model, nodes, n = last.model, last.nodes, last.model.n
+    before, found, N = _bad(last.at, k), [], len(nodes.u)
+    states = dict(zip(model.problem.system.state.coordinate_names, nodes.x[k], strict=True))
+    known = [states.get(name) for name in last.names[:n]]
+    known += [] if k == N else nodes.u[k, model.controls].tolist()  # the end has no controls
+    for j, (name, value) in enumerate(zip(last.names, known, strict=False)):
+        move = np.zeros((N + 1, n + model.m))
+        move[k, j] = ASIDE
+        moved = model.transcription.move(nodes, move[:, :n].copy(), move[:-1, n:], last.setting)
         if _bad(model.expand(moved, last.setting), k) < before:
-            value = nodes.u[k, model.controls[j - model.n]] if j >= model.n else None
-            state = model.problem.system.state
-            if value is None and name in state.coordinate_names:
-                value = nodes.x[k, state.coordinate_names.index(name)]
             found.append(name if value is None else f"{name} = {value:.3g}")
     return found
 
@@ -378,24 +371,17 @@ def _held(last: LastIterate) -> list[HeldRow]:
     model, plan, at = last.model, last.plan, last.at
     sides, rows, size = model.sides, model.transcription.rows, last.size
     slopes, bends = at.row_slopes * size, by_nodes(*last.jumps[1:3]) * size
-    count = len(sides.row)
+    count, limit = len(sides.row), sides.limit
+    off = sides.sign * (at.rows[:, sides.row] - limit)
+    is_met = np.isinf(sides.weight) & ~(off < -ACTIVE * np.maximum(1.0, np.abs(limit)))
+    holds = np.hstack([sides.active & is_met, sides.equal_active])
+    off, price = np.hstack([off, np.zeros(sides.equal_active.shape)]), np.abs(plan["z"])
+    price[:, count:] = np.maximum(price[:, count:], np.abs(plan["nu"]))
     held = []
     for c, r in enumerate(np.r_[sides.row, sides.equal].astype(int)):
-        is_equality = c >= count
-        active = sides.equal_active[:, c - count] if is_equality else sides.active[:, c]
-        if not is_equality and np.isfinite(sides.weight[c]):
-            continue
-        for k in np.flatnonzero(active).tolist():
-            off = 0.0
-            if not is_equality:
-                off = float(sides.sign[c] * (at.rows[k, r] - sides.limit[c]))
-                if off < -ACTIVE * max(1.0, abs(sides.limit[c])):
-                    continue
-            price = np.abs(plan["z"][k, c])
-            if is_equality:
-                price = max(price, np.abs(plan["nu"][k, c - count]))
-            entry = rows.names[r], k, slopes[k, r], bends[k, r], float(price), is_equality, off
-            held.append(HeldRow(*entry))
+        for k in np.flatnonzero(holds[:, c]).tolist():
+            numbers = float(price[k, c]), c >= count, float(off[k, c])
+            held.append(HeldRow(rows.names[r], k, slopes[k, r], bends[k, r], *numbers))
     return sorted(held, key=lambda one: -one.price)[:MOST_ROWS]
 
 

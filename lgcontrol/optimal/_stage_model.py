@@ -19,7 +19,7 @@ from ._implicit_hessians import implicit_hessian
 from ._masks import bounded_rows
 from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
-from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
+from ._transcription import CALLS, Nodes, Setting, Transcription, fill_stages
 
 # First and second derivatives of a stage are one function where they have as many operations and
 # share a tenth: those of an arm with seven joints (142,000) share 17 %, those of a free base with
@@ -463,10 +463,6 @@ class StageModel:
         return hessian, -ca.sparsify(_second(ca.dot(w, group.plus(y, eta)), eta))
 
     # -- evaluation --------------------------------------------------------------------------------
-
-    def values(self, nodes: Nodes, setting: Setting) -> Values:
-        """Cost, gaps and rows of nodes."""
-        return self.transcription.values(nodes, setting)
 
     def expand(self, nodes: Nodes, setting: Setting) -> Expansion:
         """The problem about nodes; slopes of rows are zero where those do not hold."""

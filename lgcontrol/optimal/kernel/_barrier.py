@@ -434,7 +434,7 @@ class BarrierProblem:
     def values(self, it: PlanIterate) -> Values:
         """Cost, defects and rows."""
         self.evaluations += 1
-        found = self.model.values(Nodes(self.t, it.x, it.u), self.setting)
+        found = self.model.transcription.values(Nodes(self.t, it.x, it.u), self.setting)
         if not len(self.model.free):
             return found
         arrival = self.model.arrival(it.x[0], self.x0, self.setting.arrival)

@@ -78,8 +78,15 @@ class FlatPhases:
             for entry in shape.inner.system.inputs:
                 if entry.name not in filled:
                     entries.setdefault(entry.name, entry)
-        # Inputs that are linear begin anew in each phase.
-        self.begins = [self._begins(i, entries) for i in range(len(phases))]
+        # Controls that say where linear inputs of a phase after the first begin.
+        self.begins: list[list[str]] = []
+        for i, shape in enumerate(shapes):
+            is_begun = i > 0 and shape.kind == "linear"
+            own = [shape.phase.system.inputs[k] for k in shape.view.controls if is_begun]
+            begins = {f"{entry.name}.begin": entry for entry in own}
+            for name, entry in begins.items():
+                entries.setdefault(name, replace(entry, name=name))
+            self.begins.append([*begins])
         self.inputs = [*entries.values()]
         index = {name: k for k, name in enumerate(entries)}
         self.used = [[index[n] for n in phase.system.input_names if n in index] for phase in phases]
@@ -269,19 +276,6 @@ class FlatPhases:
             known[name] if name in known else u[first:last, self.index[name]] for name in names
         ]
         return np.column_stack([np.zeros((N, 0)), *(np.broadcast_to(e, (N,)) for e in columns)])
-
-    def _begins(self, i: int, entries: dict[str, Input]) -> list[str]:
-        """Controls that say where linear inputs of a phase after the first begin."""
-        shape = self.shapes[i]
-        if i == 0 or shape.kind != "linear":
-            return []
-        found = []
-        for k in shape.view.controls:
-            entry = shape.phase.system.inputs[k]
-            name = f"{entry.name}.begin"
-            entries.setdefault(name, replace(entry, name=name))
-            found.append(name)
-        return found
 
     def _effort(self, system: System) -> np.ndarray:
         """Weights that tell plans apart where no R does: of rates by what they change in a step."""

@@ -329,17 +329,10 @@ class PhasedProblem:
     @property
     def _idle(self) -> str:
         """What a message says where no phase asks for anything, so that durations are arbitrary."""
-        asked = "bounds", "costs", "residuals", "duration_prior"
-        if (
-            self._statement["time_weight"] != 0
-            or not self._flat.free
-            or any(
-                phase.Q is not None
-                or phase.R is not None
-                or any(getattr(phase, one) for one in asked)
-                for phase in self.phases
-            )
-        ):
+        asked = "Q", "R", "bounds", "costs", "residuals", "duration_prior"
+        terms = [getattr(phase, name) for phase in self.phases for name in asked]
+        is_asked = any(term is not None and np.size(term) > 0 for term in terms)
+        if is_asked or self._statement["time_weight"] != 0 or not self._flat.free:
             return ""
         return (
             "; no phase has a cost or a bound, and durations are arbitrary: give Phase(…, bounds=, "
