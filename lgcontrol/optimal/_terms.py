@@ -29,7 +29,7 @@ from ._places import control_places, error_places
 from ._weights import Weight, each_checked, square
 
 
-class _Term:
+class _CostTerm:
     """What residuals and costs share."""
 
     of: StageFunction | str
@@ -93,7 +93,7 @@ class _Term:
 
 @named_options(own="at")
 @dataclass(frozen=True, eq=False)
-class Residual(_Term):
+class Residual(_CostTerm):
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
 
     Parameters
@@ -289,7 +289,7 @@ class Residual(_Term):
 
 @named_options(own="at")
 @dataclass(frozen=True, eq=False)
-class Cost(_Term):
+class Cost(_CostTerm):
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
 
     For what is no square of an error: energy, fuel, time, profit. State a square as a `Residual`.
