@@ -29,14 +29,8 @@ from ._base import Controller, steers
 from ._fixed import CURRENT, Fixed, check_settable
 from ._mpc_call import held_from, make_preview, plan_before, planned_call
 from ._mpc_export import export_mpc
-from ._mpc_info import (
-    MOST_SLOW,
-    MPCInfo,
-    bounded_with_units,
-    errors_of_residuals,
-    warn_of_limits,
-)
-from ._mpc_kernel import KernelCalls, acting, answered, called, kernel_law, plans_in_c
+from ._mpc_info import MOST_SLOW, MPCInfo, bounded_with_units, errors_of_residuals, warn_of_limits
+from ._mpc_kernel import KernelCalls, answered, called, kernel_law, plans_in_c
 from ._mpc_loop import Loop, follows, loop_of, state_layout, state_of
 from ._mpc_parts import put_together
 from ._real_time import RealTime
@@ -209,11 +203,9 @@ class MPC(Controller, metaclass=Fixed):
             system, dt=period, offset=work.offset, delay=delay, reference=followed, p=p
         )
         self._fixed = {name for name in vars(self) if name[0] != "_"} - {*CURRENT}
-        self._slow, self._parts = (
-            0,
-            put_together(
-                stated, rates, self.dt, self.delay, work, guess, solver, settings, disturbance
-            ),
+        self._slow = 0
+        self._parts = put_together(
+            stated, rates, self.dt, self.delay, work, guess, solver, settings, disturbance
         )
         self._forget()
         warn_of_limits(stated)
@@ -313,11 +305,8 @@ class MPC(Controller, metaclass=Fixed):
     @property
     def disturbance(self) -> dict[str, float]:
         """Estimates of the disturbances, in their units."""
-        return (
-            {}
-            if self._parts.estimator is None
-            else self._parts.estimator.by_name(self._loop.disturbance)
-        )
+        estimator = self._parts.estimator
+        return {} if estimator is None else estimator.by_name(self._loop.disturbance)
 
     @property
     def plan(self) -> Trajectory | None:
@@ -328,7 +317,9 @@ class MPC(Controller, metaclass=Fixed):
     @property
     def applied(self) -> np.ndarray:
         """Controls that act when the next answer takes effect, at which rates begin."""
-        return acting(self, self._loop, self._time, self.reference).copy()
+        sent = self._loop.sent
+        u = sent[-1][1] if sent else self._resting_input(self._time, self.reference)
+        return u.copy()
 
     @applied.setter
     def applied(self, controls: ArrayLike) -> None:
@@ -417,10 +408,9 @@ class MPC(Controller, metaclass=Fixed):
         calls = self._kernel.calls
         self._forget()
         self._kernel.calls = calls  # its memory serves the next loop
-        if state is not None and int(state.number("substeps")) != self.problem.substeps:
-            self._take(
-                self.problem.integrated_by(self.problem.method, int(state.number("substeps")))
-            )
+        if state is not None and state.number("substeps") != self.problem.substeps:
+            substeps = int(state.number("substeps"))
+            self._take(self.problem.integrated_by(self.problem.method, substeps))
         self.solver.reset()
         self.solver.prepare()
         if self._parts.estimator is not None:

@@ -44,29 +44,23 @@ def export_mpc(
             f"an exported MPC cannot start from {type(mpc.guess).__name__}: make it with "
             "guess='cheapest', or with a policy of the system and guess='policy'"
         )
-    start = np.zeros(0)
-    if mpc.reference is not None:
-        check_constant(mpc.system, mpc.reference)
-        mpc, start = _keeping_up(mpc, x0)
-    parts, word = mpc._parts, mpc._parts.word
+    check_constant(mpc.system, mpc.reference)
+    mpc, start = _keeping_up(mpc, x0)
+    parts, work, solver = mpc._parts, mpc.real_time, mpc.solver
     options: dict[str, Any] = {
-        "name": name, "p": mpc._p,
+        "name": name, "p": mpc._p, "period": mpc.dt, "guess": parts.word,
         "reference": parts.aim(parts.began(), mpc.reference, mpc.offset, mpc._own)[1],
-        "period": mpc.dt,
-        "iterations": mpc.real_time.iterations, "first_iterations": mpc.real_time.first_iterations,
-        "guess": word,
+        "iterations": work.iterations, "first_iterations": work.first_iterations,
     }  # fmt: skip
-    if mpc.delay:
-        options["delay"] = mpc.delay
-    if mpc.solver.has_export:
-        options["rates"] = mpc._parts.rates.in_kernel(mpc._stated)
-        options["restarts"] = mpc.real_time.looks
-        options["most_iterations"] = mpc.real_time.most_iterations
-        if mpc._parts.estimator is not None:
-            options["disturbance"] = mpc._parts.estimator.in_kernel
-    if mpc.reference is None or not mpc.solver.has_loop:  # nothing here answers as firmware does
-        return mpc.solver.export_c(folder, **options)
-    return mpc.solver.export_c(folder, **options, cases=[_case(mpc, word, start, calls)])
+    if solver.has_export:
+        options |= {
+            "delay": mpc.delay, "rates": parts.rates.in_kernel(mpc._stated),
+            "restarts": work.looks, "most_iterations": work.most_iterations,
+            "disturbance": None if parts.estimator is None else parts.estimator.in_kernel,
+        }  # fmt: skip
+    if solver.has_loop:  # else nothing here answers as firmware does
+        options["cases"] = [_case(mpc, parts.word, start, calls)]
+    return solver.export_c(folder, **options)
 
 
 def _keeping_up(mpc: Any, x0: ArrayLike | None) -> tuple[Any, np.ndarray]:

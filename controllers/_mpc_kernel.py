@@ -18,7 +18,7 @@ from lgcontrol.systems._internal import ParameterValues
 
 from ._base import CLOCK_ROUNDING
 from ._mpc_info import MPCInfo, lost_plan, notice_slow_call
-from ._mpc_loop import Loop, PlanState, WarmStarts, is_same
+from ._mpc_loop import Loop, PlanState, WarmStarts, estimate_of, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
 TOLD = "iterations", "cost", "ended", "stepped", "defect"  # what loops in C keep of each call
@@ -40,27 +40,6 @@ class KernelCalls:
     def __reduce__(self) -> tuple[type[KernelCalls], tuple[()]]:
         """Without memory of the kernel and its lock."""
         return KernelCalls, ()
-
-    def take(self, loop: Loop, answer: np.ndarray | None, disturbance: np.ndarray) -> None:
-        """Let the kernel go on from what the rules in Python left."""
-        found, usual, self.due = loop.plan
-        planned = 0 if found is None else -1 if lost_plan(found) else 1
-        self.calls.take(
-            planned, loop.clock, usual, bool(self.due), loop.sent, answer,
-            None if found is None else found.plan, loop.seen, disturbance,
-        )  # fmt: skip
-
-    def call(
-        self, t: float, x: np.ndarray, start: float, reference: ReferenceLike | None, p: np.ndarray,
-        began: float, budget: float,
-    ) -> tuple[int, str]:  # fmt: skip
-        """What a call is worth, and what began anew; the answer is in ``calls.u``."""
-        calls = self.calls
-        before = calls.reference, calls.p
-        if not calls.keeps(reference, p):
-            calls.give(start, reference, p)
-        code = calls.call(t, x, began, budget)
-        return code, "" if code == ODD else self.began_anew(before, reference, p)
 
     def began_anew(
         self, before: tuple[Any, np.ndarray], reference: ReferenceLike | None, p: np.ndarray
@@ -131,12 +110,16 @@ def called(
 
 def _hand_over(mpc: Any) -> None:
     """Let the kernel go on from what the rules in Python left."""
-    estimator, work = mpc._parts.estimator, mpc.real_time
-    known = np.zeros(0) if estimator is None else estimator.numbers(mpc._rules.disturbance)
-    mpc._kernel.take(mpc._rules, mpc._last, known)
+    kernel, loop, parts, work = mpc._kernel, mpc._rules, mpc._parts, mpc.real_time
+    found, usual, kernel.due = loop.plan
+    planned = 0 if found is None else -1 if lost_plan(found) else 1
+    kernel.calls.take(
+        planned, loop.clock, usual, bool(kernel.due), loop.sent, mpc._last,
+        None if found is None else found.plan, loop.seen, estimate_of(mpc, loop),
+    )  # fmt: skip
     looks = 0 if mpc.problem.costs else work.looks
-    first, most, word = work.first_iterations, work.most_iterations, mpc._parts.word
-    mpc._kernel.calls.set(work.iterations, first, most, word, looks)
+    first, most = work.first_iterations, work.most_iterations
+    kernel.calls.set(work.iterations, first, most, parts.word, looks)
 
 
 def answered(
@@ -175,11 +158,14 @@ def _told(
     mpc: Any, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float, outrun: str
 ) -> np.ndarray | None:
     """Ask the kernel; None where that finds no state."""
-    kernel, calls = mpc._kernel, mpc._kernel.calls
-    budget = mpc._parts.real_time.budget
-    code, restart = kernel.call(t, x, t + mpc.delay, reference, mpc._p, began, budget)
+    kernel, calls, p = mpc._kernel, mpc._kernel.calls, mpc._p
+    before = calls.reference, calls.p
+    if not calls.keeps(reference, p):
+        calls.give(t + mpc.delay, reference, p)
+    code = calls.call(t, x, began, mpc._parts.real_time.budget)
     if code == ODD:
         return None
+    restart = kernel.began_anew(before, reference, p)
     _tell(mpc, code, time.perf_counter() - began, restart, outrun)
     return calls.u.copy()
 
@@ -198,11 +184,6 @@ def _tell(mpc: Any, code: int, seconds: float, restart: str, outrun: str) -> Non
         mpc.info = replace(mpc.info, status=status, message=text)
 
 
-def acting(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> np.ndarray:
-    """Controls that act when the next answer takes effect."""
-    return loop.sent[-1][1] if loop.sent else mpc._resting_input(t, reference)
-
-
 def whole_state(
     mpc: Any, loop: Loop, x: np.ndarray, t: float, reference: ReferenceLike | None
 ) -> np.ndarray:
@@ -219,7 +200,7 @@ def begun(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> Lo
     delay = mpc._parts.delay
     if not delay.ramp or loop.sent:
         return loop
-    return loop._replace(sent=delay.begun(loop.sent, t, acting(mpc, loop, t, reference)))
+    return loop._replace(sent=delay.begun((), t, mpc._resting_input(t, reference)))
 
 
 def keep_to_known(mpc: Any, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:

@@ -8,13 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgcontrol.optimal import (
-    OptimalControlProblem,
-    OptimalSolution,
-    Plan,
-    PlanLayout,
-    SolveStatus,
-)
+from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Plan, PlanLayout, SolveStatus
 from lgcontrol.optimal._internal import queue_size, recalled
 
 from ._lqr import EARLY
@@ -124,16 +118,16 @@ def state_layout(mpc: Any) -> PlanLayout:
         "seen_t": (), "seen_x": (system.state.nq,),
         "recent_cost": (), "largest_cost": (), "certified": (), "cause": (),
         "recent_p": mpc._p.shape, "checked_p": (system.n_parameters,),
-        "disturbance": _disturbance(mpc).shape,
+        "disturbance": estimate_of(mpc, mpc._loop).shape,
     }  # fmt: skip
     own = mpc.solver.plan_layout
     return PlanLayout(f"MPC of {own.problem}", (*own.shapes, *loop.items()))
 
 
-def _disturbance(mpc: Any) -> np.ndarray:
-    """The estimate as numbers."""
+def estimate_of(mpc: Any, loop: Loop) -> np.ndarray:
+    """The estimate of disturbances as numbers."""
     estimator = mpc._parts.estimator
-    return np.zeros(0) if estimator is None else estimator.numbers(mpc._loop.disturbance)
+    return np.zeros(0) if estimator is None else estimator.numbers(loop.disturbance)
 
 
 def state_of(mpc: Any) -> Plan:
@@ -152,7 +146,7 @@ def state_of(mpc: Any) -> Plan:
     seen_t, seen_x = (None, None) if loop.seen is None else loop.seen
     known = {
         "answer": mpc._last, "recent_p": usual.p, "checked_p": loop.checked, "call_t": loop.clock,
-        "seen_t": seen_t, "seen_x": seen_x, "disturbance": _disturbance(mpc),
+        "seen_t": seen_t, "seen_x": seen_x, "disturbance": estimate_of(mpc, loop),
     }  # fmt: skip
     for name, value in known.items():
         shape = layout.places[name][1]

@@ -102,7 +102,7 @@ class LoopParts:
         samples = sample_reference(self.system, reference, times, own)
         if self.estimator is not None:
             known, samples = self.estimator.target(known, samples, times, own)
-        return known, self.rates.reference(samples, times)
+        return known, self.rates.sampled(samples, times, None)
 
     def planned(
         self, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None,
@@ -165,7 +165,7 @@ class LoopParts:
         if is_still and not self.rates.in_blocks:
             times = times[:2]  # all are alike
         goal = sample_reference(self.system, reference, times, own)
-        goal = self.rates.reference(goal, times)
+        goal = self.rates.sampled(goal, times, None)
         finer = self.problem.keeping_up(goal.x, goal.u, times, own)
         finer = finer.keeping_up(x, goal.u[0], times[0], own)
         parts = self

@@ -57,7 +57,9 @@ class InputRates:
             nominal = np.concatenate([nominal, np.zeros(2 + 2 * len(view.controls))])
         return LoopRates(held, stated, nominal, order, self.sampled, self.hold == "first")
 
-    def sampled(self, reference: ReferenceLike, t: np.ndarray, p: np.ndarray) -> ReferenceSamples:
+    def sampled(
+        self, reference: ReferenceLike | ReferenceSamples, t: np.ndarray, p: np.ndarray | None
+    ) -> ReferenceSamples:
         """A reference of the system at the nodes of a plan as one of the problem."""
         return self._view.at_nodes(reference, t, self._stated.steps, p)[1]
 
@@ -77,10 +79,6 @@ class InputRates:
         Of shape (N, 1), or (N, m) for blocks.
         """
         return None if self.is_plain else self._view.leads(steps)
-
-    def reference(self, samples: ReferenceSamples, times: np.ndarray) -> ReferenceSamples:
-        """A reference of the problem at the nodes of a plan."""
-        return self._view.at_nodes(samples, times, self._stated.steps, None)[1]
 
     def trajectory(self, plan: OptimalSolution) -> Trajectory:
         """A plan as states and inputs of the system."""
