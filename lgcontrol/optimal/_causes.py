@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..systems import System
+from ._masks import GOLDEN
 from ._outcome import SolveStatus
 from ._plan import Plan
 from ._stage_model import Expansion, StageModel, by_nodes
@@ -676,7 +677,7 @@ def _pattern(last: LastIterate, share: float, sign: float, size: np.ndarray) -> 
 def _shares(last: LastIterate) -> np.ndarray:
     """Shares (N + 1, n + m) of a displacement between 0.5 and 1.5."""
     shape = len(last.nodes.x), last.model.n + last.model.m
-    return 0.5 + (0.6180339887498949 * np.arange(1, np.prod(shape) + 1) % 1.0).reshape(shape)
+    return 0.5 + (GOLDEN * np.arange(1, np.prod(shape) + 1) % 1.0).reshape(shape)
 
 
 def _jumps(last: LastIterate, share: float, size: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -25,6 +25,7 @@ SINGULAR = frozenset(
 
 # Sizes of the points at which a term is tried, beside the time of its first node with a weight.
 SIZES = 0.7, -0.7, 0.07, -0.07, 7.0, -7.0, 70.0, -70.0
+GOLDEN = 0.6180339887498949  # its multiples, without whole ones, have no symmetry
 
 
 class Mask(NamedTuple):
@@ -140,7 +141,7 @@ def _finite_point(
     Points without symmetry are tried, at the first node that counts and at other times.
     """
     group, nominal = problem.system.state, np.asarray(problem.nominal_parameters, dtype=float)
-    place = 0.5 + 0.6180339887498949 * np.arange(1, 1 + group.dim + problem.system.n_inputs) % 1.0
+    place = 0.5 + GOLDEN * np.arange(1, 1 + group.dim + problem.system.n_inputs) % 1.0
     parameters = nominal, np.where(nominal == 0, 1.0, nominal)
     first = problem.times()[int(holds.argmax())]
     for size in SIZES:

@@ -21,17 +21,7 @@ from .._transcription import Nodes
 from ._library import load_functions
 from ._memory import STATUS, KernelMemory
 from ._results import KernelRun
-from ._table import (
-    INFEASIBLE,
-    LOOP,
-    NOT_FINITE,
-    WATCH,
-    Answer,
-    Cause,
-    Loop,
-    LoopPlace,
-    SearchPlace,
-)
+from ._table import INFEASIBLE, LOOP, NOT_FINITE, WATCH, Answer, Cause, Loop, LoopPlace, SearchPlace
 
 MOST = 1000  # iterations that a log holds
 TOLERANCE = 1e-6  # of a new plan
@@ -222,12 +212,10 @@ class KernelLoop:
         self._watch = WATCH(self._ask)
         for name, array in own.items():
             setattr(self.struct, name, array.ctypes.data)
-        last = NUMBERS + m
-        self._times = self.state[last : last + queue]
-        ends = last + queue, last + queue * (1 + m)
-        self._inputs = self.state[ends[0] : ends[1]].reshape(queue, m)
         known = 0 if disturbance is None else 2 + self.x.size + disturbance.size
-        self._estimate = self.state[ends[1] : ends[1] + known]
+        ends = np.cumsum([NUMBERS + m, queue, queue * m, known])
+        _, self._times, inputs, self._estimate, _ = np.split(self.state, ends)
+        self._inputs = inputs.reshape(queue, m)
         structs = memory.model, memory.task, memory.settings, self.struct
         self._addresses = tuple(ctypes.addressof(struct) for struct in structs)
         self._call = memory.kernel.loop
@@ -374,14 +362,9 @@ class KernelLoop:
         sent = [(float(self._times[k]), self._inputs[k].copy()) for k in range(count)]
         clock = float(n[CLOCK]) if n[CALLED] else None
         return LoopState(
-            clock,
-            float(n[LATELY]),
-            float(n[LARGEST]),
-            float(n[CERTIFIED]),
-            bool(n[DUE]),
-            sent,
+            clock, *n[[LATELY, LARGEST, CERTIFIED]].tolist(), bool(n[DUE]), sent,
             self._estimate[2 + self.x.size :].copy(),
-        )
+        )  # fmt: skip
 
     @property
     def cause(self) -> str:
@@ -418,7 +401,7 @@ class KernelLoop:
     @property
     def begins_anew(self) -> bool:
         """Whether the plan of the last call began anew, or the next one does."""
-        return self.struct.cause != Cause.GOES_ON or bool(self.state[DUE])
+        return self.struct.cause != Cause.GOES_ON or self.is_due
 
     @property
     def is_due(self) -> bool:

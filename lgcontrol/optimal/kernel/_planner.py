@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...codegen import named_options
-from ...codegen._internal import (
-    Beside,
-    Progress,
-    check_count,
-    check_shape,
-    interruptible,
-)
+from ...codegen._internal import Beside, Progress, check_count, check_shape, interruptible
 from ...systems import ReferenceLike
 from ...systems._internal import check_state
 from .._given import Given
@@ -42,10 +36,9 @@ from ._library import (
     interpreted_stages,
     iterations_of_a_build,
     load_kernel,
-    load_kernel_and_sweeps,
     load_stages,
 )
-from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
+from ._loop import MOST, KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._memory import STATUS, KernelMemory
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, KernelRun
@@ -53,7 +46,6 @@ from ._several import best_of, solved_side_by_side
 from ._table import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, OF_PLANS, OF_STEPS, STALLED, WARM
 from ._watch import Watch
 
-MOST = 1000  # iterations that a log holds
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -204,7 +196,9 @@ class InteriorPointSolver:
     def memory(self) -> KernelMemory:
         """What the kernel works on."""
         if self._memory is None:
-            if load_kernel_and_sweeps(self.model.n, self.model.m) is None:
+            with building_sweeps(self.model.n, self.model.m):
+                kernel = load_kernel()
+            if kernel is None:
                 self._memory = NumpyMemory(self.model, self.settings, MOST)
                 return self._memory
             if self._stages is None:
@@ -275,23 +269,7 @@ class InteriorPointSolver:
         disturbance: LoopDisturbance | None = None,
         rates: LoopRates | None = None,
     ) -> KernelLoop:
-        """Calls of a controller in one call of the kernel.
-
-        Parameters
-        ----------
-        delay, period : float
-            In s.
-        nominal : ndarray
-            Inputs before the first answer.
-        disturbance : LoopDisturbance, optional
-            The disturbance that is estimated.
-        rates : LoopRates, optional
-            Rates of the answers, if these are the controls.
-
-        Returns
-        -------
-        KernelLoop
-        """
+        """Calls of a controller in one call of the kernel; see `KernelLoop`."""
         return KernelLoop(self, delay, period, nominal, disturbance, rates)
 
     def reset(self) -> None:
@@ -511,12 +489,8 @@ class InteriorPointSolver:
 
     def _iterations_of_a_build(self) -> float:
         """Iterations after which a solve compiles its functions; infinite for one that does not."""
-        if (
-            not self._may_build
-            or self.is_prepared
-            or self._build is not None
-            or self._stages is None
-        ):
+        may_build = self._may_build and not self.is_prepared and self._build is None
+        if not may_build or self._stages is None:
             return np.inf
         return iterations_of_a_build(self.model, self._stages)
 
@@ -533,8 +507,9 @@ class InteriorPointSolver:
         """Whether a guess led to no plan, and there is another one; of many starts it is tried."""
         if isinstance(guess, Nodes):
             return False
-        is_last = guess == "cheapest" if isinstance(guess, str) else (
-            guess is None and self.problem.system.policy is None)  # fmt: skip
+        if guess is None and self.problem.system.policy is None:
+            guess = "cheapest"
+        is_last = isinstance(guess, str) and guess == "cheapest"
         return not is_last and status not in (CONVERGED, ITERATIONS)
 
     def _ended(
@@ -560,11 +535,9 @@ class InteriorPointSolver:
         memory, started = self.memory, time.perf_counter()
         x0 = found.x[0] if setting.x0 is None else setting.x0
         memory.give(setting, found.t, x0, self._weight(setting))
-        plan, hard = found.plan, np.isinf(memory.arrays["weight"])
-        is_warm = plan.layout == self.plan_layout and plan.number("content") == GAINS
-        is_warm = is_warm and not plan.number("is_elastic")
+        hard, is_warm = np.isinf(memory.arrays["weight"]), self.is_whole(found.plan)
         if is_warm:  # steps of a loop put prices on hard rows
-            memory.take(plan)
+            memory.take(found.plan)
             memory.parts["e"][:, hard] = memory.parts["y"][:, hard] = 0.0
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
         with memory.beginning_at(self.settings.real_time_mu):
@@ -574,17 +547,21 @@ class InteriorPointSolver:
         run = self._ended(status, first, setting, started, is_warm=is_warm)
         return self._results.solution(run, tolerance=tolerance)
 
+    def is_whole(self, plan: Plan) -> bool:
+        """Whether a plan is of this problem, with multipliers and gains, and not an elastic one."""
+        has_all = plan.layout == self.plan_layout and plan.number("content") == GAINS
+        return has_all and not plan.number("is_elastic")
+
     def _take_solution(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting
     ) -> bool:
         """Take the plan of a solution of the same time; whether the guess is one."""
-        plan = guess.plan if isinstance(guess, OptimalSolution) and guess.is_success else None
-        if plan is None or plan.layout != self.plan_layout:
+        if not (isinstance(guess, OptimalSolution) and guess.is_success):
             return False
+        plan, memory = guess.plan, self.memory
         is_now = abs(plan.number("t") - times[0]) <= TIME_ROUNDING * self.problem.dt
-        if not is_now or plan.number("content") != GAINS or plan.number("is_elastic"):
+        if not (is_now and self.is_whole(plan)):
             return False
-        memory = self.memory
         memory.take(plan)
         memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
         return True

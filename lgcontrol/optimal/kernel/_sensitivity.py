@@ -15,19 +15,11 @@ from ...systems import Trajectory
 from ...systems._internal import check_state
 from .._input_limits import InputLimits
 from .._input_shapes import shape_of
-from .._plan import GAINS, SCALE
+from .._plan import SCALE
 from .._problem import DERIVED, OptimalControlProblem
 from .._solution import OptimalSolution
 from .._transcription import Nodes
-from ._change import (
-    EXCEEDED,
-    FREE,
-    HELD,
-    ChangeSolver,
-    FoundChanges,
-    Optimum,
-    prior_derivatives,
-)
+from ._change import EXCEEDED, FREE, HELD, ChangeSolver, FoundChanges, Optimum, prior_derivatives
 from ._planner import InteriorPointSolver
 
 # A limit is active whose multiplier is larger than the distance from it, both in the units of the
@@ -121,12 +113,9 @@ class Sensitivities:
     def _find_active(self) -> None:
         """What is at its limits; where it may be either, a smaller barrier parameter tells."""
         plain, solver = self._plain, self._solver
-        plan = plain.plan
-        has_all = plan.layout == solver.plan_layout and plan.number("content") == GAINS
-        if has_all and not plan.number("is_elastic"):
-            kinks = self._take(plain)
-            if not kinks:
-                return
+        has_all = solver.is_whole(plain.plan)
+        if has_all and not self._take(plain):
+            return
         self.__dict__.pop("_prior", None)
         found = solver.resolved(plain, self._setting, TOLERANCE)
         kinks = self._take(found)
@@ -513,9 +502,8 @@ class Sensitivities:
         active = ", ".join(
             f"{name} at {count} node{'s' * (count != 1)}" for name, count in self.active.items()
         )
-        return "; ".join(
-            filter(None, [f"Sensitivities(active: {active or 'nothing'})", self.message])
-        )
+        told = f"Sensitivities(active: {active or 'nothing'})"
+        return f"{told}; {self.message}" if self.message else told
 
 
 def _is_either(a: np.ndarray, b: np.ndarray) -> np.ndarray:

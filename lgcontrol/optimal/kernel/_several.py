@@ -51,8 +51,7 @@ def best_of(
     assert best is not None
     solver.plan = best.plan
     spent = time.perf_counter() - began
-    best.times.update({"total": spent, "model": spent})
-    return best
+    return best._with_message(best.message, times=best.times | {"total": spent, "model": spent})
 
 
 def solved_side_by_side(solver: Any, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
@@ -137,9 +136,9 @@ def best_of_starts(
     best = optima[0].solution if optima else min(found, key=lambda one: one.cost)
     told = _told(optima, off, found, count)
     spent = time.perf_counter() - began
-    best.times.update({"total": spent, "model": spent})
+    times = best.times | {"total": spent, "model": spent}
     solver.plan = best.plan
-    return best._with_message(f"{best.message}; {told}", optima=optima)
+    return best._with_message(f"{best.message}; {told}", optima=optima, times=times)
 
 
 def from_other_guesses(

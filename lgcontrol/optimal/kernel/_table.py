@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from .._guess import STARTS
+from .._masks import GOLDEN
 from .._reference import SAME_NODE, SAME_NODE_ROUNDINGS
 from .._settings import Settings
 
@@ -121,7 +122,7 @@ class FixedNumbers(NamedTuple):
     creeps: int = 5  # steps in turn that the filter cuts short, before a whole one is tried
     tried: int = 8  # further steps in which a whole one has to pay
     inverse_iterations: int = 3  # that find the direction of least curvature
-    golden: float = 0.6180339887498949  # its multiples, without whole ones, have no symmetry
+    golden: float = GOLDEN
     flat: float = 1e-3  # curvature, in regularizations, and cosine of a step that are none
     unviolated: float = 1e-2  # violation, in tolerances, that counts as none
     penalty_mu: float = 1e-2  # barrier parameter at the largest penalty, as a share of violations
