@@ -247,7 +247,7 @@ def test_further_steps_that_fail_leave_the_plan_of_the_first(pendulum, monkeypat
     )
     first, broken = pair(pendulum)[0], pair(pendulum, real_time=RealTime())[0]
     monkeypatch.setattr(_library, "LOOP", _library.LOOP.replace(step, spoilt))
-    monkeypatch.setattr(_library, "_KERNELS", {})
+    monkeypatch.setattr(_library, "_BUILT", {})
     quick = [as_it_is(text) for text in _library.kernel_sources(find_compiler().width)]
     monkeypatch.setattr(_library, "kernel_sources", lambda width: quick)
     x, start, goal = np.array([1.0, 0.0, 0.0]), [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]

@@ -273,9 +273,10 @@ def test_structs_and_their_mirrors_are_of_one_size(monkeypatch):
 def test_sweeps_of_another_state_are_not_used(monkeypatch):
     kernel = _library.load_kernel()
     longer = _library.SHARED_TEXT.replace("} lg_state;", "  double more;\n} lg_state;")
-    monkeypatch.setattr(_library, "_SWEEPS", {})
+    own = {key: one for key, one in _library._BUILT.items() if one is kernel}
+    monkeypatch.setattr(_library, "_BUILT", dict(own))
     assert _library.load_sweeps(3, 1) is not None
-    monkeypatch.setattr(_library, "_SWEEPS", {})
+    monkeypatch.setattr(_library, "_BUILT", own)
     monkeypatch.setattr(_library, "SHARED_TEXT", longer)
     assert _library.load_kernel() is kernel and _library.load_sweeps(3, 1) is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,6 @@ from ._loop import (
     LoopDisturbance,
     LoopRates,
     loop_data,
-    queue_size,
 )
 from ._memory import KernelMemory, is_joint
 from ._table import FIXED, LOG, MEMORY, MODEL, header
@@ -107,12 +106,6 @@ class LoopExport:
     rates: LoopRates | None
     disturbance: LoopDisturbance | None
 
-    @property
-    def queue(self) -> int:
-        """Answers that may be on their way."""
-        ramps = self.rates is not None and self.rates.is_linear
-        return queue_size(self.delay, self.period, ramps)
-
 
 def export_kernel(
     memory: KernelMemory, model: Any, settings: Settings, loop: LoopExport, folder: str | Path,
@@ -131,7 +124,12 @@ def export_kernel(
         rate = Part("lg_rate", loop.disturbance.rate)
         parts, named = [*parts, rate], [*named, rate]
     functions, scratch = unit_source(parts, None)
-    sizes = _sizes(memory, model, loop, scratch)
+    problem = model.problem
+    stated = problem if loop.rates is None else loop.rates.stated
+    nominal = problem.system.nominal_input
+    data = loop_data(stated, loop.delay, loop.period, nominal, loop.disturbance, loop.rates)
+    sizes = _sizes(memory, model, loop, scratch, data[0]["queue"])
+    given = ", ".join(c_number(float(value)) for value in astuple(settings))
     text = [
         '#include "lg_mpc.h"\n',
         C99_HINTS,
@@ -146,8 +144,8 @@ def export_kernel(
         LOOP_TEXT,
         "".join(entry_text(part, "static") for part in named),
         _problem(memory, scratch, {part.name[3:] for part in named}),
-        _settings(settings),
-        _constants(model, loop),
+        f"static const lg_settings lg_given = {{{given}}};\n",
+        _constants(model, loop, stated, *data),
         FIRMWARE,
         "" if taken is None else _TAKEN,
     ]
@@ -171,7 +169,9 @@ def _without_unused(text: str) -> str:
     return re.sub(r"/\*[^/]*\*/\nLG_EXPORT void lg_loop_sizes\(.*?\n}\n", "", text, flags=re.S)
 
 
-def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> dict[str, int]:
+def _sizes(
+    memory: KernelMemory, model: Any, loop: LoopExport, scratch: int, queue: int
+) -> dict[str, int]:
     """Numbers of each array, by what `LG_PARTS` has for scalar code."""
     once, problem, sides = model.transcription, model.problem, model.sides
     N, n, m, own = problem.horizon, model.n, model.m, memory.model
@@ -189,11 +189,14 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         total += (count + 15) // 8 * 8
     most = loop.most + 2
     count, whole = most + 8, arrays["best"] - arrays["plan"]
-    aim = N + 1 if loop.disturbance else 0
+    aim, estimate = N + 1 if loop.disturbance else 0, 0
+    if loop.disturbance is not None:
+        group = model.group if loop.rates is None else loop.rates.stated.system.state
+        estimate = 2 + group.nq + loop.disturbance.size
     return {name: arrays[name] for name in ("plan", "K", "rows", "scales", "best", "weight")} | {
         "work": total + scratch, "filter": count, "log": most * len(LOG), "memory": _memory(count),
         "other": whole, "before": whole,
-        "state": NUMBERS + m + loop.queue * (1 + m) + _estimate(model, loop),
+        "state": NUMBERS + m + queue * (1 + m) + estimate,
         "aim_x": aim * model.group.nq, "aim_u": aim * problem.system.n_inputs,
     }  # fmt: skip
 
@@ -206,14 +209,6 @@ def _memory(count: int) -> int:
     return len(MEMORY) + sum(
         sizes[kind] * (names.count(",") + 1) for kind, names in re.findall(r"(\w+) ([^;]+);", body)
     )
-
-
-def _estimate(model: Any, loop: LoopExport) -> int:
-    """Numbers of what is estimated."""
-    if loop.disturbance is None:
-        return 0
-    group = model.group if loop.rates is None else loop.rates.stated.system.state
-    return 2 + group.nq + loop.disturbance.size
 
 
 def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
@@ -240,20 +235,13 @@ def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
     return "\n".join([*tables, f"{head}\n  {', '.join(values)}\n}};\n"])
 
 
-def _settings(settings: Settings) -> str:
-    values = ", ".join(c_number(float(value)) for value in astuple(settings))
-    assert len(fields(settings)) == len(astuple(settings))
-    return f"static const lg_settings lg_given = {{{values}}};\n"
-
-
-def _constants(model: Any, loop: LoopExport) -> str:
+def _constants(
+    model: Any, loop: LoopExport, stated: Any, numbers: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+) -> str:  # fmt: skip
     """Tables, and how the kernel's structs are made of the controller's memory."""
     setting, once, problem = loop.setting, model.transcription, model.problem
     sides, limits = model.sides, problem.input_limits
-    stated = problem if loop.rates is None else loop.rates.stated
-    numbers, arrays = loop_data(
-        stated, loop.delay, loop.period, problem.system.nominal_input, loop.disturbance, loop.rates
-    )
     tables = {
         "lower": limits.lower, "upper": limits.upper,
         "x_ref": setting.x_ref, "u_ref": setting.u_ref, "p": setting.p, "P": setting.terminal.T,

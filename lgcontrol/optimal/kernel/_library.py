@@ -134,9 +134,6 @@ def sweep_source(width: int, n: int, m: int) -> str:
     return _head(width) + sweep_text(str(n), str(m), "exact", "LG_EXPORT") + _STATE_BYTES
 
 
-_SWEEPS: dict[tuple[Compiler, int, int], Any] = {}
-
-
 def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
     """Sweeps for so many error coordinates and controls; None where they cannot be built.
 
@@ -146,9 +143,10 @@ def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
     library = None if kernel is None else _library_of_sweeps(n, m)
     if kernel is None or library is None:
         return None
-    wrong = _wrong_state(library, kernel)
-    if wrong is not None:
-        notice(name, f"the {name} are not used: the library {wrong}")
+    found = _state_bytes(library)
+    if found != kernel.state_bytes:
+        text = f"the library has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
+        notice(name, f"the {name} are not used: {text}")
         return None
     return library["lg_factor_exact"], library["lg_back_exact"]
 
@@ -157,17 +155,11 @@ def _library_of_sweeps(n: int, m: int, tell: Callable[[str, str], None] = notice
     compiler, prebuilt = _compiler(), prebuilt_kernel()
     if compiler is None:
         return None
-    key = compiler, n, m
-    if key not in _SWEEPS:
-        width = compiler.width if prebuilt is None else prebuilt.width
-        found = _built(
-            _name_of_sweeps(n, m), compiler, [sweep_source(width, n, m)],
-            lambda path: ctypes.CDLL(str(path)), lambda _: None, tell,
-        )  # fmt: skip
-        if found is None:
-            return None
-        _SWEEPS[key] = found
-    return _SWEEPS[key]
+    width = compiler.width if prebuilt is None else prebuilt.width
+    return _built(
+        _name_of_sweeps(n, m), compiler, lambda: [sweep_source(width, n, m)],
+        lambda path: ctypes.CDLL(str(path)), lambda _: None, tell,
+    )  # fmt: skip
 
 
 def _name_of_sweeps(n: int, m: int) -> str:
@@ -181,16 +173,10 @@ def building_sweeps(n: int, m: int, *work: Callable[[], object]) -> Iterator[Non
     Sweeps that cannot be built are told of by `load_sweeps`: without a kernel nobody needs them.
     """
     compiler = _compiler()
-    if compiler is not None and (compiler, n, m) not in _SWEEPS:
+    if compiler is not None and (compiler, _name_of_sweeps(n, m)) not in _BUILT:
         work = *work, partial(_library_of_sweeps, n, m, lambda topic, message: None)
     with meanwhile(*work):
         yield
-
-
-def load_kernel_and_sweeps(n: int, m: int) -> KernelEntries | None:
-    """As `load_kernel`; sweeps for so many error coordinates and controls are built beside it."""
-    with building_sweeps(n, m):
-        return load_kernel()
 
 
 def _state_bytes(library: Any) -> int:
@@ -199,20 +185,17 @@ def _state_bytes(library: Any) -> int:
     return int(entry())
 
 
-def _wrong_state(library: Any, kernel: KernelEntries) -> str | None:
-    """How the state of a solve differs between sweeps and the kernel."""
-    found = _state_bytes(library)
-    if found != kernel.state_bytes:
-        return f"has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
-    return None
+_BUILT: dict[tuple[Compiler, str], Any] = {}
 
 
 def _built(
-    name: str, compiler: Compiler, sources: list[str], load: Callable[[Path], Any],
+    name: str, compiler: Compiler, write: Callable[[], list[str]], load: Callable[[Path], Any],
     check: Callable[[Any], str | None], tell: Callable[[str, str], None] = notice,
 ) -> Any:  # fmt: skip
-    """A library of some sources; None (said once) where it cannot be built."""
-    flags = compiler.flags(0, True)
+    """A library of some sources, once a process; None (said once) as long as it cannot be built."""
+    if (compiler, name) in _BUILT:
+        return _BUILT[compiler, name]
+    flags, sources = compiler.flags(0, True), write()
     try:
         found, _ = find_or_build(
             key_of(compiler, flags, sources), compiler, [flags], write=lambda: iter(sources),
@@ -222,10 +205,8 @@ def _built(
     except (BuildError, OSError, UnsafeFolder) as error:
         tell(name, f"the {name} could not be built: {error}")
         return None
+    _BUILT[compiler, name] = found
     return found
-
-
-_KERNELS: dict[Compiler, KernelEntries] = {}
 
 
 @cache
@@ -252,18 +233,11 @@ def prebuilt_kernel() -> KernelEntries | None:
 def load_kernel() -> KernelEntries | None:
     """The kernel for this machine; None as long as it cannot be built."""
     prebuilt = prebuilt_kernel()
-    if prebuilt is not None:
-        return prebuilt
-    compiler = _compiler()
+    compiler = _compiler() if prebuilt is None else None
     if compiler is None:
-        return None
-    if compiler not in _KERNELS:
-        sources = kernel_sources(compiler.width)
-        found = _built("planning kernel", compiler, sources, _open_kernel, _wrong_sizes)
-        if found is None:
-            return None
-        _KERNELS[compiler] = found
-    return _KERNELS[compiler]
+        return prebuilt
+    write = partial(kernel_sources, compiler.width)
+    return _built("planning kernel", compiler, write, _open_kernel, _wrong_sizes)
 
 
 def needed_kernel() -> KernelEntries:
