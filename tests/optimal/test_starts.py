@@ -209,8 +209,9 @@ def test_random_durations_are_within_their_limits_whatever_the_start():
     problem = PhasedProblem(Phase(car, 5, (2.0, 12.0), R=0.1, bounds=stop), time_weight=1.0).problem
     solver = InteriorPointSolver(problem)
     for speed in (0.0, 5.0):
-        first = solver.solve([0, 0, 1, 0, speed, 4.0], max_iterations=0)
-        changed = _RandomGuesses(solver, first, first)
+        x0 = [0, 0, 1, 0, speed, 4.0]
+        first = solver.solve(x0, max_iterations=0)
+        changed = _RandomGuesses(problem, x0, first, {})
         drawn = [changed(k).x[0, -1] for k in range(20)]
         assert 2.0 <= min(drawn) < 3.0
         assert 9.0 < max(drawn) <= 12.0

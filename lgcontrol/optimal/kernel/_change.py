@@ -378,13 +378,13 @@ def _of(
     found: dict[str, Any] = dict(
         zip(values.results, values.function.call([*moved.values()]), strict=True)
     )
-    gap = found.get("gap", type(z)(0, 1))
+    parts = {name: found[name] for name in ("cost", "gap", "rows") if name in found}
     prices = {"lam": sym("lam", n)} if is_stage else {}
-    prices["price"] = sym("price", found["rows"].shape[0])
-    lagrangian = found["cost"] + ca.dot(prices["price"], found["rows"])
+    prices["price"] = sym("price", parts["rows"].shape[0])
+    lagrangian = parts["cost"] + ca.dot(prices["price"], parts["rows"])
     if is_stage:
-        lagrangian += ca.dot(prices["lam"], gap)
-    slope = ca.gradient(lagrangian, z)
+        lagrangian += ca.dot(prices["lam"], parts["gap"])
+    parts["slope"] = ca.gradient(lagrangian, z)
     at_zero = ca.DM.zeros(*z.shape)
 
     def function(name: str, given: dict[str, Any], results: dict[str, Any]) -> ModelFunction:
@@ -396,29 +396,24 @@ def _of(
 
     ways = {f"d{name}": sym(f"d{name}", *inputs[name].shape) for name in data}
     steps = {"dx": sym("dx", n)} | ({"dv": sym("dv", m)} if is_stage else {})
-    stacked = ca.vertcat(found["cost"], gap, found["rows"], slope)
+    stacked = ca.vertcat(*parts.values())
     symbols, moves = [z, *(inputs[name] for name in data)], [ca.vertcat(*steps.values())]
     moves += [*ways.values()]
     if isinstance(z, ca.SX):  # together
         symbols, moves = [ca.vertcat(*symbols)], [ca.vertcat(*moves)]
     change = sum(map(ca.jtimes, [stacked] * len(moves), symbols, moves), type(z)(0))
-    parts = {"cost": found["cost"], "gap": gap, "rows": found["rows"], "slope": slope}
-    if not is_stage:
-        del parts["gap"]
-    ends = [0]
-    for part in parts.values():
-        ends.append(ends[-1] + part.shape[0])
+    ends = np.cumsum([0, *(part.shape[0] for part in parts.values())]).tolist()
     changes = dict(zip(parts, ca.vertsplit(change, ends), strict=True))
-    order = {"dx": 0, "dv": 1, "du": 2, "dx_ref": 3, "du_ref": 4, "dp": 5}
-    given = dict(sorted((steps | ways).items(), key=lambda item: order[item[0]]))
+    both, order = steps | ways, ("dx", "dv", "du", "dx_ref", "du_ref", "dp")
+    given = {name: both[name] for name in order if name in both}
     along = function("along", inputs | prices | given, changes)
     of = {"of_gap": sym("of_gap", n)} if is_stage else {}
-    of["of_rows"] = sym("of_rows", found["rows"].shape[0])
+    of["of_rows"] = sym("of_rows", parts["rows"].shape[0])
     of["of_x"] = sym("of_x", n)
-    total = ca.dot(of["of_rows"], found["rows"])
+    total = ca.dot(of["of_rows"], parts["rows"])
     if is_stage:
         of["of_u"] = sym("of_u", m)
-        total += ca.dot(of["of_gap"], gap)
+        total += ca.dot(of["of_gap"], parts["gap"])
     total += ca.jtimes(lagrangian, z, ca.vertcat(of["of_x"], *([of["of_u"]] if is_stage else [])))
     slopes = {f"by_{name}": ca.gradient(total, inputs[name]) for name in data}
     return along, function("against", inputs | prices | of, slopes)

@@ -54,7 +54,7 @@ from ._loop import (
     LoopRates,
     loop_data,
 )
-from ._memory import KernelMemory, is_joint
+from ._memory import KernelMemory, has_joint
 from ._table import FIXED, LOG, MEMORY, MODEL, header
 
 # Memory of a controller, of the kernel's sizes.
@@ -179,7 +179,7 @@ def _sizes(
         "N": N, "M": N + 1, "nx": n, "nv": m, "nz": n + m, "nr": len(once.rows.names),
         "ne": len(sides.equal), "na": len(sides.row) + len(sides.equal), "xp": n, "vp": m,
         "many": N if own.substeps > 0 else 0, "s->plan": memory.arrays["plan"].size,
-        "joint": int(is_joint(curved_parts(model))),
+        "joint": int(has_joint(curved_parts(model))),
     }  # fmt: skip
     arrays = {name: array.size for name, array in memory.arrays.items()}
     total = 0
@@ -217,7 +217,7 @@ def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
     for field in MODEL:
         value = getattr(memory.model, field.name)
         if field.kind == "size":
-            own = {"scratch": scratch, "joint": int(is_joint(known))}
+            own = {"scratch": scratch, "joint": int(has_joint(known))}
             values.append(str(own.get(field.name, value)))
         elif field.kind in ("places", "given"):
             array = memory.constants.get(field.name)

@@ -31,16 +31,14 @@ class _Code(ctypes.Structure):
 @cache
 def operations() -> dict[str, int]:
     """CasADi's numbers of the operations that the interpreter knows, by name."""
-    text = INTERPRETER
-    names = sorted(set(re.findall(r"LG_(OP_\w+)", text)) - {"OP_END", "OP_"})
+    names = sorted(set(re.findall(r"LG_(OP_\w+)", INTERPRETER)) - {"OP_END", "OP_"})
     return {name: getattr(ca, name) for name in names}
 
 
 def interpreter_source() -> str:
     """C text of the interpreter with the numbers of operations."""
     listed = [f"LG_{name} = {value}" for name, value in operations().items()]
-    text = INTERPRETER
-    return f"enum {{ {', '.join([*listed, f'LG_OP_END = {END}'])} }};\n{text}"
+    return f"enum {{ {', '.join([*listed, f'LG_OP_END = {END}'])} }};\n{INTERPRETER}"
 
 
 class Interpreted:

@@ -657,24 +657,24 @@ def places_of(model: StageModel) -> dict[str, list[int]]:
     """Patterns of the derivatives of a problem, which are kept with its machine code."""
     found: dict[str, list[int]] = {}
 
-    def add(word: str, pattern: dict[str, Any]) -> None:
-        counts = [pattern[name] for name in ("sparse", "first", "dense")]
-        found.update({f"{word}counts": counts, f"{word}rows": pattern["rows"]})
-        found[f"{word}columns"] = pattern["columns"]
+    def add(word: str, function: ModelFunction) -> None:
+        for name, values in pattern_of(model, function).items():
+            found[word + name] = values
 
-    add("", pattern_of(model, model.stage))
+    add("", model.stage)
     bend = np.array(model.bend_places, dtype=np.int64).reshape(-1, 2).T
     found["bend_rows"], found["bend_columns"] = bend.tolist()
     if model.composes:
-        add("sub_", pattern_of(model, model.substep))
+        add("sub_", model.substep)
         found["turn_rows"], found["turn_columns"] = (part.tolist() for part in model.turn)
     return found
 
 
-def pattern_of(model: StageModel, function: ModelFunction) -> dict[str, Any]:
+def pattern_of(model: StageModel, function: ModelFunction) -> dict[str, list[int]]:
     """Which rows of ``[A B]`` hold little but zeros, and their entries.
 
-    Of mechanical systems those of the configuration under explicit Euler, and all of them where
+    `counts` are those of these entries, the first dense row, and the number of dense ones. Of
+    mechanical systems those of the configuration under explicit Euler, and all of them where
     controls are accelerations.
     """
     made, n, size = function.function, model.n, model.n + model.m
@@ -689,7 +689,5 @@ def pattern_of(model: StageModel, function: ModelFunction) -> dict[str, Any]:
         first, count = 0, n
     filled[first : first + count] = False
     rows, columns = np.nonzero(filled)
-    return {
-        "sparse": len(rows), "first": first, "dense": count, "rows": rows.tolist(),
-        "columns": columns.tolist(),
-    }  # fmt: skip
+    counts = [len(rows), first, count]
+    return {"counts": counts, "rows": rows.tolist(), "columns": columns.tolist()}

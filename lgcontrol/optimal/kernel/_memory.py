@@ -38,14 +38,10 @@ def layout_of(model: StageModel, kept: int) -> PlanLayout:
     return plan_layout(problem, shapes)
 
 
-def is_joint(functions: Container[str]) -> bool:
-    """Whether `stage` has second derivatives, too."""
-    return "end_curvature" in functions and "curvature" not in functions
-
-
 def has_joint(functions: Container[str]) -> bool:
-    """Whether one function has first and second derivatives of stages."""
-    return "both" in functions or is_joint(functions)
+    """Whether one function, `both` or `stage`, has first and second derivatives of stages."""
+    is_in_stage = "end_curvature" in functions and "curvature" not in functions
+    return "both" in functions or is_in_stage
 
 
 class KernelMemory:
@@ -138,12 +134,10 @@ class KernelMemory:
         if "sub_counts" in known:
             made.sub_sparse, made.sub_first, made.sub_dense = known["sub_counts"]
             made.substeps, made.turn = model.problem.substeps, len(known["turn_rows"])
-        for name, value in places.items():
-            self.constants[name] = np.array(value, dtype=np.int64, order="C")
-        for name, value in numbers.items():
-            self.constants[name] = np.array(value, dtype=np.float64, order="C")
-        for name, array in self.constants.items():
-            setattr(made, name, array.ctypes.data)
+        for kind, values in ((np.int64, places), (np.float64, numbers)):
+            for name, value in values.items():
+                self.constants[name] = np.array(value, dtype=kind, order="C")
+                setattr(made, name, self.constants[name].ctypes.data)
         for name, function in stages.functions.items():
             setattr(made, name, function)
         sweeps = load_sweeps(model.n, model.m)

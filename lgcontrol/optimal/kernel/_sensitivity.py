@@ -248,7 +248,8 @@ class Sensitivities:
         -------
         SolutionChange
         """
-        found = self._found([self._direction(x0, p, reference)])
+        change = self._given(p or {}, np.zeros_like(self._setting.p))
+        found = self._found([self._direction(x0, change, reference)])
         (x,), (u,) = self._reached(found)
         times = {name: float(x[0, i]) for name, i in self._durations.items()}
         return SolutionChange(x, u, float(found.cost[0]), times)
@@ -264,27 +265,30 @@ class Sensitivities:
             return found.x, found.u
         return self._shape.changes(self._plain, found.x, found.u, found.p)
 
+    def _given(self, p: Mapping[str, float], others: np.ndarray) -> np.ndarray:
+        """Numbers of the parameters, by name or else as the others."""
+        values, names = others.copy(), self.problem.parameter_names
+        for name, value in p.items():
+            if name not in names:
+                raise UnknownNameError(unknown_name("parameter", name, names))
+            values[names.index(name)] = value
+        return values
+
     def _direction(
         self,
         x0: ArrayLike | None = None,
-        p: Mapping[str, float] | None = None,
+        p: np.ndarray | None = None,
         reference: ArrayLike | None = None,
     ) -> tuple[np.ndarray, ...]:
         """Changes of x_ref, u_ref, p, prices of soft rows, first state and limits of controls."""
         system, N, model = self.problem.system, self.problem.horizon, self._solver.model
         inner = self._plain.problem.system
-        first = np.zeros(model.n)
-        change, moves = np.zeros(len(self._setting.p)), np.zeros((N + 1, inner.state.nq))
-        limits = np.zeros((N, model.m))
+        first, change = np.zeros(model.n), np.zeros_like(self._setting.p) if p is None else p
+        moves, limits = np.zeros((N + 1, inner.state.nq)), np.zeros((N, model.m))
         if x0 is not None:
             fixed = np.setdiff1d(np.arange(system.n_errors), model.free)
             first[fixed] = check_shape("x0", x0, (system.n_errors,))[fixed]
-        if p is not None:
-            for name, value in p.items():
-                if name not in self.problem.parameter_names:
-                    known = self.problem.parameter_names
-                    raise UnknownNameError(unknown_name("parameter", name, known))
-                change[self.problem.parameter_names.index(name)] = value
+        if change.any():
             which, _ = self._limits
             at_kink = [i for i in self._kinks if change[i]]
             if at_kink:
@@ -412,12 +416,8 @@ class Sensitivities:
     ) -> OptimalSolution:
         """See `OptimalSolution.predicted`."""
         problem, solution, setting = self.problem, self.solution, self._setting
-        system, names = problem.system, problem.parameter_names
-        values, start, moves = setting.p.copy(), None, None
-        for name, value in (p or {}).items():
-            if name not in names:
-                raise UnknownNameError(unknown_name("parameter", name, names))
-            values[names.index(name)] = value
+        system, start, moves = problem.system, None, None
+        values = self._given(p or {}, setting.p)
         if x0 is not None:
             # A prior is about the start that was given, off which a free first state may be.
             given = solution.x[0] if setting.x0 is None else setting.x0[: system.state.nq]
@@ -425,9 +425,7 @@ class Sensitivities:
         if reference is not None:
             goal = check_state(system, "reference", reference)
             moves = np.asarray(system.state.minus(goal, setting.x_ref))
-        steps = dict(zip(names, (values - setting.p).tolist(), strict=True))
-        changes = {name: step for name, step in steps.items() if step}
-        found = self._found([self._direction(start, changes or None, moves)])
+        found = self._found([self._direction(start, values - setting.p, moves)])
         controls, u = system.input_index("control"), solution.u.copy()
         box, (dx, du) = problem.input_limits.at(values), self._told(found)
         u[:, controls] = np.clip(u[:, controls] + du[0], box.lower, box.upper)

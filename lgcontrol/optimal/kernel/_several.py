@@ -112,7 +112,7 @@ def best_of_starts(
     limit = options.pop("time_limit", np.inf)
     progress = Progress(f"{count} starts of {solver.problem.system.name}")
     found = [solver.solve(x0, **options | {"time_limit": limit})]
-    changed = _RandomGuesses.about(solver.problem, x0, found[0], options)
+    changed = _RandomGuesses(solver.problem, x0, found[0], options)
     guesses = [changed(k) for k in range(1, count)]
 
     def done(own: Any, k: int) -> OptimalSolution | None:
@@ -182,7 +182,7 @@ def _other_guesses(
     is_at_limit = status is SolveStatus.ITERATION_LIMIT and "max_iterations" not in options
     is_least = is_at_limit and bool(found.violations) and found.kkt <= ACCEPTABLE_RESIDUAL
     if is_least or status is SolveStatus.INFEASIBLE:
-        changed = _RandomGuesses.about(solver.problem, x0, found, options, of_motion=True)
+        changed = _RandomGuesses(solver.problem, x0, found, options, of_motion=True)
         for k in range(1, CHANGES + 1):
             yield "random changes of the guess", changed(k)
     elif is_at_limit or status in (SolveStatus.STALLED, SolveStatus.FAILED):
@@ -197,6 +197,8 @@ def _other_guesses(
 class _RandomGuesses:
     """Nodes of a guess with random changes, the same ones in every run.
 
+    The guess is the default one of a problem, whose first solve ended at `first`.
+
     States move by waves that vanish at the start, unless a part of it is free. A free part that
     two limits hold is drawn between them. Parts that stay as they are, such as durations and
     parameters, move as a whole.
@@ -207,38 +209,30 @@ class _RandomGuesses:
     """
 
     def __init__(
-        self, solver: Any, asked: OptimalSolution, first: OptimalSolution, *,
+        self, problem: Any, x0: ArrayLike, first: OptimalSolution, options: dict[str, Any], *,
         of_motion: bool = False,
     ) -> None:  # fmt: skip
-        self.once, self.problem, self.setting = solver.transcription, solver.problem, asked._setting
-        self.n, self.m = self.problem.system.n_errors, len(self.once.controls)
+        solver: Any = make_solver("interior_point", problem)
+        asked = solver.solve(x0, **options | {"max_iterations": 0, "callback": None})
+        self.once, self.problem, self.setting = solver.transcription, problem, asked._setting
+        self.n, self.m = problem.system.n_errors, len(self.once.controls)
         self.scale = asked.plan["kept"][SCALE]  # of the cost
         self.size = asked.plan["scales"][0, -(self.n + self.m) :].copy()
-        extent, size = _extent(self.problem.system, first.x), self.size[: self.n].copy()
+        extent, size = _extent(problem.system, first.x), self.size[: self.n].copy()
         self.nodes = Nodes(asked.t, asked.x, asked.u)
         self.moves = self._moved_at(self.nodes)
         if of_motion:
-            away = np.abs(self.problem.system.error(asked.x, self.setting.x_ref)).max(axis=0)
+            away = np.abs(problem.system.error(asked.x, self.setting.x_ref)).max(axis=0)
             size[(away == 0) & (extent > 0)] = 0.0
             self.moves |= self._moved_at(Nodes(first.t, first.x, first.u))
         self.size[: self.n] = np.fmax(size, extent)
-        names, rows = self.problem.system.error_names, self.once.rows
-        coordinates = self.problem.system.state.coordinate_names
+        names, rows = problem.system.error_names, self.once.rows
+        coordinates = problem.system.state.coordinate_names
         self.limits = {
             i: (rows.names.index(names[i]), coordinates.index(names[i]))
-            for i in self.problem.free_start.tolist()
+            for i in problem.free_start.tolist()
             if names[i] in rows.names and names[i] in coordinates
         }
-
-    @classmethod
-    def about(
-        cls, problem: Any, x0: np.ndarray, first: OptimalSolution, options: dict[str, Any], *,
-        of_motion: bool = False,
-    ) -> _RandomGuesses:  # fmt: skip
-        """Those of a problem whose first solve ended at `first`."""
-        default: Any = make_solver("interior_point", problem)
-        asked = default.solve(x0, **options | {"max_iterations": 0, "callback": None})
-        return cls(default, asked, first, of_motion=of_motion)
 
     def _moved_at(self, nodes: Nodes) -> np.ndarray:
         """Which states the dynamics move at some node."""

@@ -84,16 +84,28 @@ static void invert(int64_t n, double *A, double least, double *to, double *V, do
   }
 }
 
+/* `y = A x`, A of rows by n by columns. */
+static void multiply(int64_t rows, int64_t n, const double *A, const double *x, double *y)
+{
+  for (int64_t i = 0; i < rows; i++) y[i] = 0;
+  for (int64_t j = 0; j < n; j++)
+    for (int64_t i = 0; i < rows; i++) y[i] += A[i + j * rows] * x[j];
+}
+
+/* `y = Aᵀ x`. */
+static void multiply_transposed(int64_t rows, int64_t n, const double *A, const double *x, double *y)
+{
+  for (int64_t j = 0; j < n; j++) {
+    y[j] = 0;
+    for (int64_t i = 0; i < rows; i++) y[j] += A[i + j * rows] * x[i];
+  }
+}
+
 /* The pseudo-inverse of `Gᵀ G`, G of rows by n by columns. */
 static void normal_inverse(int64_t rows, int64_t n, const double *G, double least, double *inverse)
 {
   double A[n * n], V[n * n], lambda[n];
-  for (int64_t j = 0; j < n; j++)
-    for (int64_t i = 0; i < n; i++) {
-      double sum = 0;
-      for (int64_t l = 0; l < rows; l++) sum += G[l + i * rows] * G[l + j * rows];
-      A[i + j * n] = sum;
-    }
+  for (int64_t j = 0; j < n; j++) multiply_transposed(rows, n, G, G + j * rows, A + j * n);
   invert(n, A, larger(least * least, 1e-15), inverse, V, lambda);
 }
 
@@ -101,12 +113,9 @@ static void normal_inverse(int64_t rows, int64_t n, const double *G, double leas
 static void least_size(int64_t rows, int64_t n, const double *G, const double *b, const double *inverse,
                        double *z)
 {
-  for (int64_t i = 0; i < n; i++) z[i] = 0;
-  for (int64_t j = 0; j < n; j++) {
-    double sum = 0;
-    for (int64_t l = 0; l < rows; l++) sum += G[l + j * rows] * b[l];
-    for (int64_t i = 0; i < n; i++) z[i] += inverse[i + j * n] * sum;
-  }
+  double right[n];
+  multiply_transposed(rows, n, G, b, right);
+  multiply(n, n, inverse, right, z);
 }
 
 /* Where a control that moves to the answers is at a time; see `Delay.position`. */
@@ -279,12 +288,11 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
   }
 }
 
-static void rates_at(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x,
-                     const double *u, double *rate, double *by_x, double *by_u)
+static void rates_at(lg_task *q, const lg_loop *c, double t, const double *x, const double *u,
+                     double *rate, double *by_x, double *by_u)
 {
   const double *in[] = {&t, x, u, q->p};
   double *const out[] = {rate, by_x, by_u};
-  (void)m;
   call(&c->rate, 1, in, out, q->work);
 }
 
@@ -298,11 +306,16 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
   const lg_bias b = bias_of(m, c);
   const double *const set = c->bias_numbers;
   double wanted[nd], rate[nd], by_x[nd * nx], by_u[nd * nu], away[m->nx], to[m->nq];
-  double A[size * size], V[size * size], lambda[size], left[size], before[size], step[size];
-  double turned[size], along[size], scale = largest(c->Q, nx * nx, 0), shortest = INFINITY;
+  double A[size * size], K[size * size], V[size * size], lambda[size], off[size], left[size], before[size];
+  double step[size], turned[size], along[size], scale = largest(c->Q, nx * nx, 0), shortest = INFINITY;
   int has_inverse = 0, has_left = 0, stands = 0;
   if (scale == 0) scale = 1;
-  rates_at(m, q, c, t, x_ref, u_ref, wanted, by_x, by_u);
+  for (int64_t i = 0; i < size * size; i++) K[i] = 0; /* [H Jᵀ; J 0] */
+  for (int64_t j = 0; j < own; j++) {
+    if (j < nx) copy(K + j * size, c->Q + j * nx, nx);
+    K[j * (size + 1)] += (j < nx ? set[LG_ERROR] : set[LG_EFFORT]) * scale;
+  }
+  rates_at(q, c, t, x_ref, u_ref, wanted, by_x, by_u);
   copy(x, x_ref, m->nq);
   for (int64_t i = 0; i < nu; i++) u[i] = u_ref[i] + b.inputs[i];
   if (*b.has_target != 0) {
@@ -313,21 +326,17 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
   }
   *b.has_target = 0;
   for (int number = 0; number <= (int)set[LG_STEPS]; number++) {
-    rates_at(m, q, c, t, x, u, rate, by_x, by_u);
+    rates_at(q, c, t, x, u, rate, by_x, by_u);
     errors(m, 1, x, x_ref, away, q->work);
     copy(before, left, has_left ? size : 0);
-    for (int64_t i = 0; i < own; i++) {
-      double sum = 0;
-      for (int64_t j = 0; j < nx && i < nx; j++)
-        sum += (c->Q[i + j * nx] + (i == j ? set[LG_ERROR] * scale : 0)) * away[j];
-      if (i >= nx) {
-        const int64_t r = own_control(m, c, i - nx);
-        sum += set[LG_EFFORT] * scale * (u[r] - u_ref[r]);
-      }
-      for (int64_t j = 0; j < nd; j++)
-        sum += (i < nx ? by_x[j + i * nd] : by_u[j + own_control(m, c, i - nx) * nd]) * b.multipliers[j];
-      left[i] = sum;
+    copy(off, away, nx), copy(off + own, b.multipliers, nd);
+    for (int64_t j = 0; j < own; j++) {
+      const int64_t r = j < nx ? 0 : own_control(m, c, j - nx);
+      const double *const slope = j < nx ? by_x + j * nd : by_u + r * nd;
+      if (j >= nx) off[j] = u[r] - u_ref[r];
+      for (int64_t i = 0; i < nd; i++) K[own + i + j * size] = K[j + (own + i) * size] = slope[i];
     }
+    multiply(size, size, K, off, left);
     for (int64_t i = 0; i < nd; i++) left[own + i] = rate[i] - wanted[i];
     if (has_left) {
       double most = 0, top = 0;
@@ -342,13 +351,9 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
       } else {
         double over = 0, whole = 0;
         shortest = most;
-        for (int64_t i = 0; i < size; i++) {
-          turned[i] = along[i] = 0;
-          for (int64_t j = 0; j < size; j++) {
-            turned[i] += b.inverse[i + j * size] * (left[j] - before[j]);
-            along[i] += step[j] * b.inverse[j + i * size];
-          }
-        }
+        for (int64_t i = 0; i < size; i++) before[i] = left[i] - before[i];
+        multiply(size, size, b.inverse, before, turned);
+        multiply_transposed(size, size, b.inverse, step, along);
         for (int64_t i = 0; i < size; i++) over += step[i] * turned[i], whole += step[i] * step[i];
         if (fabs(over) > set[LG_SAME] * whole)
           for (int64_t j = 0; j < size; j++)
@@ -366,22 +371,12 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
       return;
     }
     if (!has_inverse) {
-      for (int64_t i = 0; i < size * size; i++) A[i] = 0;
-      for (int64_t j = 0; j < own; j++) {
-        for (int64_t i = 0; i < nx && j < nx; i++)
-          A[i + j * size] = c->Q[i + j * nx] + (i == j ? set[LG_ERROR] * scale : 0);
-        if (j >= nx) A[j * (size + 1)] = set[LG_EFFORT] * scale;
-        for (int64_t i = 0; i < nd; i++)
-          A[own + i + j * size] = A[j + (own + i) * size] =
-            j < nx ? by_x[i + j * nd] : by_u[i + own_control(m, c, j - nx) * nd];
-      }
+      copy(A, K, size * size);
       invert(size, A, set[LG_ROUNDED], b.inverse, V, lambda);
       has_inverse = 1;
     }
-    for (int64_t i = 0; i < size; i++) {
-      step[i] = 0;
-      for (int64_t j = 0; j < size; j++) step[i] -= b.inverse[i + j * size] * left[j];
-    }
+    multiply(size, size, b.inverse, left, step);
+    for (int64_t i = 0; i < size; i++) step[i] = -step[i];
     retract(m, q, 1, x, step, to, q->work);
     copy(x, to, m->nq);
     for (int64_t i = 0; i < nv; i++) u[own_control(m, c, i)] += step[nx + i];
@@ -445,10 +440,10 @@ static void aim(const lg_model *m, lg_task *q, const lg_loop *c)
     for (int64_t k = 0; k < M; k++) {
       const double *x = q->x_ref + k * m->nq;
       own_reference(m, q, c, k, u);
-      rates_at(m, q, c, q->t[k], x, u, wanted, by_x, by_u);
+      rates_at(q, c, q->t[k], x, u, wanted, by_x, by_u);
       for (int64_t i = 0; i < nu; i++) u[i] += b.inputs[i];
       for (int turn_ = 0; turn_ < 2; turn_++) {
-        rates_at(m, q, c, q->t[k], x, u, rate, by_x, by_u);
+        rates_at(q, c, q->t[k], x, u, rate, by_x, by_u);
         for (int64_t i = 0; i < nv; i++) copy(B + i * nd, by_u + own_control(m, c, i) * nd, nd);
         for (int64_t i = 0; i < nd; i++) rate[i] = wanted[i] - rate[i];
         if (!has_inverse || memcmp(B, inverted, bytes) != 0) { /* constant for thrusters */
