@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal._internal import ODD, status_of
+from lgcontrol.optimal._internal import (
+    ODD,
+    depends_on_time,
+    moves,
+    sample_reference,
+    status_of,
+)
 from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import KernelLaw
 from lgcontrol.systems import ReferenceLike, System
@@ -204,22 +210,44 @@ def begun(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> Lo
 
 
 def keep_to_known(mpc: Any, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:
-    """Parameters that the plan's steps keep up with; see `LoopParts.kept_to_known`."""
-    if not _is_planned(mpc) or mpc._own.tobytes() == loop.checked.tobytes():
+    """Take parameters that the plan's steps keep up with; why they are not the given ones.
+
+    Nothing is built in a call: where modes became too fast for the substeps there are, the system's
+    parameters stay as they were in the last call.
+    """
+    own, problem = mpc._own, mpc.problem
+    if not _is_planned(mpc) or own.tobytes() == loop.checked.tobytes():
         return loop, ""
-    whole = whole_state(mpc, loop, x, t, None)
-    loop, mpc._p, text = mpc._parts.kept_to_known(loop, t, whole, mpc._p)
+    at = whole_state(mpc, loop, x, t, None), problem.system.nominal_input, t
+    text = problem.too_few_substeps(*at, own)
+    if not text or problem.too_few_substeps(*at, loop.checked):  # the state is to blame
+        return loop._replace(checked=own.copy()), ""
+    mpc._p = np.concatenate([loop.checked, mpc._p[len(loop.checked) :]])
+    text += (
+        ". The plan keeps the system's last parameters that it can follow: prepare() with the new "
+        "ones between calls, or make the MPC with substeps=…"
+    )
     return loop, text
 
 
 def keep_up(
     mpc: Any, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None
 ) -> Loop:
-    """Before a first plan: substeps that keep up; see `LoopParts.keeping_up`."""
-    loop, parts = mpc._parts.keeping_up(loop, x, start, reference, mpc._own)
-    if parts is not mpc._parts:
-        mpc._parts, mpc._kernel = parts, KernelCalls()
-    return loop
+    """Before a first plan: more substeps where modes at its start or goal are too fast."""
+    parts, own = mpc._parts, mpc._own
+    times = parts.problem.times(start)
+    is_still = not (moves(reference) or depends_on_time(mpc.system))
+    if is_still and not parts.rates.in_blocks:
+        times = times[:2]  # all are alike
+    goal = parts.rates.sampled(sample_reference(mpc.system, reference, times, own), times, None)
+    finer = parts.problem.keeping_up(goal.x, goal.u, times, own)
+    finer = finer.keeping_up(x, goal.u[0], times[0], own)
+    if finer is not parts.problem:
+        mpc._parts, mpc._kernel = parts.of(finer), KernelCalls()
+        loop = parts.began()._replace(sent=loop.sent, seen=loop.seen, clock=loop.clock)
+        if parts.solver.is_prepared:
+            mpc.solver.prepare()
+    return loop._replace(checked=own.copy())
 
 
 def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:

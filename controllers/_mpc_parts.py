@@ -11,13 +11,7 @@ import numpy as np
 
 from lgcontrol.codegen._internal import MOST_SUBSTEPS, check_quotient
 from lgcontrol.optimal import InteriorPointSolver, OptimalControlProblem, Rates, Settings, Solver
-from lgcontrol.optimal._internal import (
-    depends_on_time,
-    make_solver,
-    moves,
-    sample_reference,
-    starts_of,
-)
+from lgcontrol.optimal._internal import make_solver, sample_reference, starts_of
 from lgcontrol.systems import ReferenceLike, System, Trajectory
 
 from ._base import Controller
@@ -135,46 +129,6 @@ class LoopParts:
             restart = "first" if last is None else "failed"
         info = MPCInfo.of(found, time.perf_counter() - began, restart)
         return loop._replace(plan=plan), info
-
-    def kept_to_known(
-        self, loop: Loop, t: float, x: np.ndarray, p: np.ndarray
-    ) -> tuple[Loop, np.ndarray, str]:
-        """Parameters the plan's steps keep up with at a state, and why they are not the given ones.
-
-        Nothing is built in a call: where modes became too fast for the substeps there are, the
-        system's parameters stay as they were in the last call.
-        """
-        own, problem = p[: self.system.n_parameters], self.problem
-        at = x, problem.system.nominal_input, t
-        text = problem.too_few_substeps(*at, own)
-        if not text or problem.too_few_substeps(*at, loop.checked):  # the state is to blame
-            return loop._replace(checked=own.copy()), p, ""
-        p = np.concatenate([loop.checked, p[len(loop.checked) :]])
-        text += (
-            ". The plan keeps the system's last parameters that it can follow: prepare() with the "
-            "new ones between calls, or make the MPC with substeps=…"
-        )
-        return loop, p, text
-
-    def keeping_up(
-        self, loop: Loop, x: np.ndarray, start: float, reference: Any, own: np.ndarray
-    ) -> tuple[Loop, LoopParts]:
-        """Before the first plan: more substeps where modes at its start or goal are too fast."""
-        times = self.problem.times(start)
-        is_still = not (moves(reference) or depends_on_time(self.system))
-        if is_still and not self.rates.in_blocks:
-            times = times[:2]  # all are alike
-        goal = sample_reference(self.system, reference, times, own)
-        goal = self.rates.sampled(goal, times, None)
-        finer = self.problem.keeping_up(goal.x, goal.u, times, own)
-        finer = finer.keeping_up(x, goal.u[0], times[0], own)
-        parts = self
-        if finer is not self.problem:
-            parts = self.of(finer)
-            loop = self.began()._replace(sent=loop.sent, seen=loop.seen, clock=loop.clock)
-            if self.solver.is_prepared:
-                parts.solver.prepare()
-        return loop._replace(checked=own.copy()), parts
 
 
 def put_together(
