@@ -123,9 +123,8 @@ def _hand_over(mpc: Any) -> None:
         planned, loop.clock, usual, bool(kernel.due), loop.sent, mpc._last,
         None if found is None else found.plan, loop.seen, estimate_of(mpc, loop),
     )  # fmt: skip
-    looks = 0 if mpc.problem.costs else work.looks
     first, most = work.first_iterations, work.most_iterations
-    kernel.calls.set(work.iterations, first, most, parts.word, looks)
+    kernel.calls.set(work.iterations, first, most, parts.word, work.looks)
 
 
 def answered(

@@ -329,22 +329,19 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
     ]
     is_linear = loop.rates is not None and loop.rates.is_linear
     when = " at the end of PERIOD" if is_linear else ""
-    ramp = [
-        "",
-        "The controls are linear in time: let the actuator move from one answer to the",
-        "next within LG_MPC_PERIOD, the first time from the inputs of the reference.",
-    ]
-    closed = [
-        "",
-        "Measured states must satisfy the constraints of the mechanism, positions and rates:",
-        "calls in Python move them there, this code does not.",
-    ]
-    in_blocks = [
-        "",
-        "The controls change in blocks. Of the inputs in u_ref, write those that the plan is to",
-        "follow, *.reference, not step.begin, step.length and *.may_change; x_ref ends with the",
-        "controls at the reference.",
-    ]
+    ramp = """
+The controls are linear in time: let the actuator move from one answer to the
+next within LG_MPC_PERIOD, the first time from the inputs of the reference.
+"""
+    closed = """
+Measured states must satisfy the constraints of the mechanism, positions and rates:
+calls in Python move them there, this code does not.
+"""
+    in_blocks = """
+The controls change in blocks. Of the inputs in u_ref, write those that the plan is to
+follow, *.reference, not step.begin, step.length and *.may_change; x_ref ends with the
+controls at the reference.
+"""
     beside = "" if loop.rates is None else ": without the inputs at the end of a plan's"
     mean = "" if problem.has_equal_steps else " in the mean; lg_steps has them"
     names = problem.parameter_names
@@ -364,6 +361,10 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         pairs = [system.limits.get(entry) for entry in taken]
         limits = ["" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for pair in pairs]
         vectors.append(CVector("r", "inputs that the controls take", len(taken), taken, limits))
+    most = (
+        "of any call, whatever happens: calls that find out whether hard bounds can be kept take "
+        "them all"
+    )
     numbers: list[tuple[str, Any, str]] = [
         ("N", N, "steps of a plan"),
         ("DT", float(problem.dt), "s, the length of a step" + mean),
@@ -377,12 +378,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         *([("NR", len(taken), "inputs that the controls take")] if taken else []),
         ("ITERATIONS", loop.iterations, "of a call"),
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
-        (
-            "MOST_ITERATIONS",
-            loop.most,
-            "of any call, whatever happens: calls that find out whether hard "
-            "bounds can be kept take them all",
-        ),
+        ("MOST_ITERATIONS", loop.most, most),
         *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
         *_reach_steps(model),
         ("WORK", sizes["work"], "doubles of work memory"),
@@ -394,24 +390,22 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
     )
     multipliers = sizes["plan"] - (N + 1) * state.nq - N * system.n_inputs
     memory = "\n".join(f"  double {key}[{max(1, sizes[key])}];" for key in ARRAYS)
-    about = c_comment(
-        f"lg_mpc: model predictive control of {system.name}",
-        [
-            "Exported by lgcontrol: C99, no allocation, no global state, re-entrant: all",
-            "memory is in the caller's lg_mpc. SI units, radians; matrices by columns.",
-            "",
-            "  static lg_mpc controller;",
-            "  lg_mpc_init(&controller);",
-            "  every LG_MPC_PERIOD seconds:  status = lg_mpc_step(&controller, t, x, u);",
-            "",
-            "The first call plans to convergence and takes longer than others; lg_mpc_solve",
-            "does so ahead of time. Numbers of lg_mpc may be written between calls, p and the",
-            "reference above all.",
-            *(ramp if is_linear else []),
-            *(in_blocks if changes_in_blocks(system) else []),
-            *([] if own.project is None else closed),
-        ],
-    )
+    text = """\
+Exported by lgcontrol: C99, no allocation, no global state, re-entrant: all
+memory is in the caller's lg_mpc. SI units, radians; matrices by columns.
+
+  static lg_mpc controller;
+  lg_mpc_init(&controller);
+  every LG_MPC_PERIOD seconds:  status = lg_mpc_step(&controller, t, x, u);
+
+The first call plans to convergence and takes longer than others; lg_mpc_solve
+does so ahead of time. Numbers of lg_mpc may be written between calls, p and the
+reference above all.
+"""
+    text += ramp * is_linear + in_blocks * changes_in_blocks(system)
+    text += closed * (own.project is not None)
+    title = f"lg_mpc: model predictive control of {system.name}"
+    about = c_comment(title, text.splitlines())
     return f"""\
 {about}
 #ifndef LG_MPC_H
@@ -541,21 +535,17 @@ def test_vectors(cases: Sequence[ExportCase], nx: int, nu: int) -> str:
         "calls let rounding grow: ten times what the answer in Python moves if the measured",
         "states move by some units in the last place. It is relative to inputs above 1.",
     ]
+    statuses = [STATUSES.index(entry) for case in cases for entry in case.status]
+    numbers = {"t": [case.t for case in cases], "x": [case.x.ravel() for case in cases],
+               "u": [case.u.ravel() for case in cases], "tolerance": tolerances}  # fmt: skip
     return "\n".join(
         [
             c_comment("lg_mpc: test vectors, a row a call; each case begins from nothing", about),
             "#include <math.h>\n",
             f"enum {{ LG_MPC_CASES = {len(cases)} }};",
             c_table("int", "test_first", np.array(first)),
-            c_table("double", "test_t", np.concatenate([case.t for case in cases])),
-            c_table("double", "test_x", np.concatenate([case.x.ravel() for case in cases])),
-            c_table("double", "test_u", np.concatenate([case.u.ravel() for case in cases])),
-            c_table("double", "test_tolerance", np.concatenate(tolerances)),
-            c_table(
-                "int",
-                "test_status",
-                np.array([STATUSES.index(entry) for case in cases for entry in case.status]),
-            ),
+            *(c_table("double", f"test_{k}", np.concatenate(v)) for k, v in numbers.items()),
+            c_table("int", "test_status", np.array(statuses)),
         ]
     )
 

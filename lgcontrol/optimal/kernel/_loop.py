@@ -234,13 +234,13 @@ class KernelLoop:
         wanted = iterations, first_iterations, most, word, restarts
         if wanted == self._wanted:
             return
-        struct, which = self.struct, starts_of(self.solver.problem.system, word)
-        struct.iterations_most, struct.restarts = iterations, restarts
+        struct, problem = self.struct, self.solver.problem
+        struct.iterations_most, struct.restarts = iterations, 0 if problem.costs else restarts
         struct.first_iterations = min(first_iterations, self.memory.most)
         struct.most = most_of(
             self.solver.settings, iterations, first_iterations, most, self.memory.most
         )
-        struct.starts = sum(STARTS[name] for name in which)
+        struct.starts = sum(STARTS[name] for name in starts_of(problem.system, word))
         self._wanted = wanted
 
     def give(self, start: float, reference: Any, p: np.ndarray) -> bool:

@@ -269,7 +269,13 @@ class InteriorPointSolver:
         disturbance: LoopDisturbance | None = None,
         rates: LoopRates | None = None,
     ) -> KernelLoop:
-        """Calls of a controller in one call of the kernel; see `KernelLoop`."""
+        """Calls of a controller in one call of the kernel.
+
+        Parameters
+        ----------
+        delay, period, nominal, disturbance, rates
+            Of the `KernelLoop`.
+        """
         return KernelLoop(self, delay, period, nominal, disturbance, rates)
 
     def reset(self) -> None:
@@ -340,13 +346,11 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         if reference is not None:
             check_constant(problem.system, reference)
-        looks = 0 if problem.costs else restarts
-        most = most_of(self.settings, iterations, first_iterations, most_iterations)
         loop = LoopExport(
-            most=most, restarts=looks,
             period=problem.dt if period is None else period, delay=delay, iterations=iterations,
             first_iterations=first_iterations, tolerance=tolerance, rates=rates,
-            starts=starts_of(problem.system, guess),
+            most=most_of(self.settings, iterations, first_iterations, most_iterations),
+            restarts=0 if problem.costs else restarts, starts=starts_of(problem.system, guess),
             setting=self._given.setting(problem.times(), reference, p), disturbance=disturbance,
         )  # fmt: skip
         name = f"{problem.system.name}_mpc" if name is None else name
