@@ -29,6 +29,7 @@ from ._interrupt import interruptible as interruptible
 from ._interrupt import was_interrupted as was_interrupted
 from ._kernel import address_of as address_of
 from ._library import find_or_build as find_or_build
+from ._library import find_or_tell as find_or_tell
 from ._library import key_of as key_of
 from ._library import load_built as load_built
 from ._linear import Saddle as Saddle

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ._cache import LIBRARY, Cache
+from ._cache import LIBRARY, Cache, UnsafeFolder
 from ._compiler import BuildError, Compiler
 from ._notice import notice
 from ._policy import build_seconds
@@ -100,6 +100,17 @@ def find_or_build(
                     return loaded, store.publish(key, build, about)
                 wrong = wrong or again
             raise BuildError(f"the code compiled by {compiler.command[0]} {wrong}")
+
+
+def find_or_tell(
+    topic: str, failed: str, *given: Any, tell: Callable[[str, str], None] = notice, **how: Any
+) -> Any:
+    """As `find_or_build`, without the path; None, and a notice of what failed, where it fails."""
+    try:
+        return find_or_build(*given, **how)[0]
+    except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
+        tell(topic, f"{failed}: {error}")
+        return None
 
 
 def load_built(key: str, load: Callable[[Path], Loaded]) -> tuple[Loaded, Path] | None:

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ...codegen import BuildError, ModelFunction
+from ...codegen import ModelFunction
 from ...codegen._internal import (
     Compiler,
     Part,
-    UnsafeFolder,
     build_seconds,
     compile_policy,
     find_compiler,
-    find_or_build,
+    find_or_tell,
     interpreting_seconds,
     joined_source,
     key_of,
@@ -196,16 +195,13 @@ def _built(
     if (compiler, name) in _BUILT:
         return _BUILT[compiler, name]
     flags, sources = compiler.flags(0, True), write()
-    try:
-        found, _ = find_or_build(
-            key_of(compiler, flags, sources), compiler, [flags], write=lambda: iter(sources),
-            load=load, check=check,
-            about={"function": name, "operations": 0, "written": max(map(len, sources)) // 2},
-        )  # fmt: skip
-    except (BuildError, OSError, UnsafeFolder) as error:
-        tell(name, f"the {name} could not be built: {error}")
-        return None
-    _BUILT[compiler, name] = found
+    found = find_or_tell(
+        name, f"the {name} could not be built", key_of(compiler, flags, sources), compiler,
+        [flags], write=lambda: iter(sources), load=load, check=check, tell=tell,
+        about={"function": name, "operations": 0, "written": max(map(len, sources)) // 2},
+    )  # fmt: skip
+    if found is not None:
+        _BUILT[compiler, name] = found
     return found
 
 
@@ -467,35 +463,29 @@ def load_stages(model: StageModel) -> Stages | None:
     if compiler is None:
         return None
     name = f"stages of {model.problem.system.name}"
-    try:
-        identity = model.transcription.identity
-        if identity is None:
-            identity = identity_of_parts(model)
+    identity = model.transcription.identity
+    if identity is None:
+        identity = identity_of_parts(model)
 
-        def sizes() -> list[int]:
-            return [f.program.written for f, _ in plain_parts(model).values()]
+    def sizes() -> list[int]:
+        return [f.program.written for f, _ in plain_parts(model).values()]
 
-        def flags() -> list[list[str]]:
-            longest = max(sizes())
-            return [compiler.flags(longest if longest > LONG else 0, True)]
+    def flags() -> list[list[str]]:
+        longest = max(sizes())
+        return [compiler.flags(longest if longest > LONG else 0, True)]
 
-        def about() -> dict[str, Any]:
-            return {"function": name, "operations": max(sizes()), "written": 2 * sum(sizes())}
+    def about() -> dict[str, Any]:
+        return {"function": name, "operations": max(sizes()), "written": 2 * sum(sizes())}
 
-        content = [
-            _sources(), identity, f"{model.problem.method} {model.problem.substeps}",
-            f"{model.curved} {model.controls.tolist()}",
-            f"{model.settings.hessian_operations}",
-        ]  # fmt: skip
-        found, _ = find_or_build(
-            key_of(compiler, compiler.flags(0, True), content), compiler, flags,
-            write=lambda: write_stages(model, compiler), load=_open_stages,
-            check=lambda stages: _difference(model, stages), about=about,
-        )  # fmt: skip
-    except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
-        notice(name, f"the {name} are interpreted: {error}")
-        return None
-    return found
+    content = [
+        _sources(), identity, f"{model.problem.method} {model.problem.substeps}",
+        f"{model.curved} {model.controls.tolist()}", f"{model.settings.hessian_operations}",
+    ]  # fmt: skip
+    return find_or_tell(
+        name, f"the {name} are interpreted", key_of(compiler, compiler.flags(0, True), content),
+        compiler, flags, write=lambda: write_stages(model, compiler), load=_open_stages,
+        check=lambda stages: _difference(model, stages), about=about,
+    )  # fmt: skip
 
 
 def interpreted_stages(model: StageModel) -> Stages:
@@ -592,21 +582,17 @@ def load_functions(parts: Parts, *, is_compiled: bool = True) -> Stages:
         entries = "".join(map(entry_text, named))
         yield f"#pragma GCC optimize({OFTEN_LEVEL})\n{text}{entries}{end}"
 
+    found = None
     if compiler is not None:
-        try:
-            flags = compiler.flags(0, True)
-            made = [f"{name} {each.program.identity}" for name, (each, _) in parts.items()]
-            operations = max(each.program.operations for each, _ in parts.values())
-            found, _ = find_or_build(
-                key_of(compiler, flags, [_sources(), *made]), compiler, [flags], write=write,
-                load=_open_stages, check=lambda _: None,
-                about={"function": names, "operations": operations, "written": operations},
-            )  # fmt: skip
-        except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
-            notice(names, f"{names} is interpreted: {error}")
-        else:
-            return found
-    return _interpreted(parts, {})
+        flags = compiler.flags(0, True)
+        made = [f"{name} {each.program.identity}" for name, (each, _) in parts.items()]
+        operations = max(each.program.operations for each, _ in parts.values())
+        found = find_or_tell(
+            names, f"{names} is interpreted", key_of(compiler, flags, [_sources(), *made]),
+            compiler, [flags], write=write, load=_open_stages, check=lambda _: None,
+            about={"function": names, "operations": operations, "written": operations},
+        )  # fmt: skip
+    return _interpreted(parts, {}) if found is None else found
 
 
 def _interpreted(parts: Parts, places: dict[str, list[int]]) -> Stages:

@@ -361,10 +361,9 @@ class KernelLoop:
         count = int(n[QUEUED])
         sent = [(float(self._times[k]), self._inputs[k].copy()) for k in range(count)]
         clock = float(n[CLOCK]) if n[CALLED] else None
-        return LoopState(
-            clock, *n[[LATELY, LARGEST, CERTIFIED]].tolist(), bool(n[DUE]), sent,
-            self._estimate[2 + self.x.size :].copy(),
-        )  # fmt: skip
+        lately, largest, certified = n[[LATELY, LARGEST, CERTIFIED]].tolist()
+        estimate = self._estimate[2 + self.x.size :].copy()
+        return LoopState(clock, lately, largest, certified, bool(n[DUE]), sent, estimate)
 
     @property
     def cause(self) -> str:
