@@ -160,7 +160,12 @@ def put_together(
     planned = view.problem(stated)
     if system.is_discrete:
         for name, value in (("period", period), ("delay", delay)):
-            _check_multiple(system, name, value)
+            samples = value / system.dt
+            if abs(samples - round(samples)) > EARLY / system.dt:
+                raise ValueError(
+                    f"{name} = {value:g} s is no multiple of {system.dt:g} s, the sample time of "
+                    f"{system.name}"
+                )
     check_quotient("steps of the delay", delay / planned.dt, MOST_SUBSTEPS)
     if isinstance(guess, str) and guess != "auto":
         starts_of(planned.system, guess)
@@ -189,13 +194,3 @@ def put_together(
         )  # fmt: skip
     moving = Delay(system, delay, period, period if hold == "first" else 0.0)
     return LoopParts(system, view, moving, estimator, planned, chosen, numbers, work, guess)
-
-
-def _check_multiple(system: System, name: str, seconds: float) -> None:
-    """Refuse times that a discrete system does not know."""
-    samples = seconds / system.dt
-    if abs(samples - round(samples)) > EARLY / system.dt:
-        raise ValueError(
-            f"{name} = {seconds:g} s is no multiple of {system.dt:g} s, the sample time of "
-            f"{system.name}"
-        )

@@ -136,18 +136,17 @@ class InteriorPointSolver:
         self.plan: Plan | None = None
         self._model: StageModel | None = None
         self._lock = RLock()  # held by whoever works on the memory
-        self._forget_build()
+        self.is_prepared = False
+        self._build: Beside[Stages | None] | None = None
+        self._stages: Stages | None = None
+        self._memory: KernelMemory | None = None
         if problem is not None:
             self._model = StageModel(
                 Transcription(problem), curved=second_derivatives, settings=settings
             )
             self._given, self._results = Given(problem), KernelResults(self._model, settings)
-
-    def _forget_build(self) -> None:
-        self.is_prepared = False
-        self._build: Beside[Stages | None] | None = None
-        self._stages: Stages | None = None
-        self._memory: KernelMemory | None = None
+            rows = self._model.transcription.rows
+            self._has_prices = bool((rows.parameter >= 0).any())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without machine code, which is found again by `prepare`."""
@@ -424,10 +423,7 @@ class InteriorPointSolver:
         RuntimeError
             If the callback itself calls this solver.
         """
-        if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
-            raise ValueError(
-                f"max_iterations must be a whole number, at least 0, got {max_iterations!r}"
-            )
+        max_iterations = check_count("max_iterations", max_iterations, least=0)
         for name, value in (("tolerance", tolerance), ("time_limit", time_limit)):
             if not float(check_shape(name, value, (), finite=False)) >= 0:
                 raise ValueError(f"{name} must be at least 0, got {value}")
@@ -620,10 +616,6 @@ class InteriorPointSolver:
         if not self._has_prices:
             return sides.weight
         return self.transcription.rows.weights(setting.p)[sides.row] * self.problem.dt
-
-    @cached_property
-    def _has_prices(self) -> bool:
-        return bool((self.transcription.rows.parameter >= 0).any())
 
     @cached_property
     def _grid(self) -> np.ndarray:

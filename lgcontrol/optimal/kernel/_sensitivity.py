@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -187,15 +188,10 @@ class Sensitivities:
         )  # fmt: skip
         one_sided = hold.astype(bool)
         one_sided[:, sides.equal] = False
-        counts = [*zip(inputs, (self._side != 0).sum(axis=0), strict=True)]
+        counts = Counter(dict(zip(inputs, (self._side != 0).sum(axis=0).tolist(), strict=True)))
         labels = np.array(rows.names)  # several rows, such as two limits, may have one name
-        counts += [
-            (k, one_sided[:, labels == k].any(axis=1).sum()) for k in dict.fromkeys(rows.names)
-        ]
-        self.active = {}
-        for name, count in counts:
-            if count:
-                self.active[name] = self.active.get(name, 0) + int(count)
+        counts.update({k: int(one_sided[:, labels == k].any(axis=1).sum()) for k in rows.names})
+        self.active = dict(+counts)
         return list(dict.fromkeys(kinks))
 
     # -- forward -----------------------------------------------------------------------------------
