@@ -24,7 +24,7 @@ from lgcontrol.systems._internal import ParameterValues
 
 from ._base import CLOCK_ROUNDING
 from ._mpc_info import MPCInfo, lost_plan, notice_slow_call
-from ._mpc_loop import Loop, PlanState, WarmStarts, estimate_of, is_same
+from ._mpc_loop import Loop, PlanState, estimate_of, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
 TOLD = "iterations", "cost", "ended", "stepped", "defect"  # what loops in C keep of each call
@@ -69,10 +69,7 @@ class KernelCalls:
             return loop
         self.is_ahead, calls = False, self.calls
         state = calls.state_now()
-        usual = WarmStarts(
-            state.lately, state.largest, calls.p.copy(), calls.reference, state.certified
-        )
-        plan = PlanState(calls.solution(), usual, self.due if state.is_due else "")
+        plan = PlanState(calls.solution(), state.usual, self.due if state.is_due else "")
         if estimator is not None:
             loop = loop._replace(disturbance=estimator.estimate(state.disturbance))
         seen = None if state.clock is None else (state.clock, calls.x.copy())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Plan, PlanLayout, SolveStatus
-from lgcontrol.optimal._internal import queue_size, recalled
+from lgcontrol.optimal._internal import WarmStarts, queue_size, recalled
 
 from ._lqr import EARLY
 from ._mpc_delay import Sent
@@ -19,20 +19,6 @@ from ._steady_disturbance import DisturbanceEstimate
 # Why the next plan is to begin anew, by number.
 CAUSES = ("", "reference", "parameters", "state")
 STATUSES = tuple(SolveStatus)
-
-
-class WarmStarts(NamedTuple):
-    """Recent cost of warm starts, so that the kernel sees jumps of reference, parameters or state.
-
-    Older costs count less in `recent`. A certificate that hard constraints cannot be satisfied
-    holds for `certified` calls.
-    """
-
-    recent: float = 0.0
-    largest: float = 0.0
-    p: np.ndarray = np.zeros(0)
-    reference: Any = None
-    certified: float = 0.0
 
 
 class PlanState(NamedTuple):

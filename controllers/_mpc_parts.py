@@ -11,14 +11,14 @@ import numpy as np
 
 from lgcontrol.codegen._internal import MOST_SUBSTEPS, check_quotient
 from lgcontrol.optimal import InteriorPointSolver, OptimalControlProblem, Rates, Settings, Solver
-from lgcontrol.optimal._internal import make_solver, sample_reference, starts_of
+from lgcontrol.optimal._internal import WarmStarts, make_solver, sample_reference, starts_of
 from lgcontrol.systems import ReferenceLike, System, Trajectory
 
 from ._base import Controller
 from ._lqr import EARLY
 from ._mpc_delay import Delay
 from ._mpc_info import MPCInfo, lost_plan
-from ._mpc_loop import Loop, PlanState, WarmStarts
+from ._mpc_loop import Loop, PlanState
 from ._mpc_rates import InputRates
 from ._real_time import RealTime
 from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator, SteadyDisturbance

@@ -38,6 +38,7 @@ from .kernel._loop import ODD as ODD
 from .kernel._loop import SEARCH as SEARCH
 from .kernel._loop import LoopDisturbance as LoopDisturbance
 from .kernel._loop import LoopRates as LoopRates
+from .kernel._loop import WarmStarts as WarmStarts
 from .kernel._loop import queue_size as queue_size
 from .kernel._loop import status_of as status_of
 from .kernel._sensitivity import sensitivities_of as sensitivities_of

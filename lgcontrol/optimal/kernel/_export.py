@@ -90,8 +90,8 @@ class ExportCase:
 class LoopExport:
     """How an exported controller runs: the options of its loop, and what it begins with.
 
-    `restarts` is 0 for none, 1 for jumps, 2 for jumps at once. Rates are those of the answers, if
-    these are the controls.
+    `restarts` is 0 for none, 1 for jumps of the cost, 2 for jumps at once. Rates are those of the
+    answers, if these are the controls. The disturbance is one that is estimated.
     """
 
     period: float

@@ -113,17 +113,29 @@ class LoopRates(NamedTuple):
     is_linear: bool = False
 
 
+class WarmStarts(NamedTuple):
+    """Recent cost of warm starts, so that the kernel sees jumps of reference, parameters or state.
+
+    Older costs count less in `recent`. A certificate that hard constraints cannot be satisfied
+    holds above the violation `certified`.
+    """
+
+    recent: float = 0.0
+    largest: float = 0.0
+    p: np.ndarray = np.zeros(0)
+    reference: Any = None
+    certified: float = 0.0
+
+
 class LoopState(NamedTuple):
     """What lasts from call to call, besides the plan.
 
-    `certified` is the violation above which a certificate holds; `sent` are answers with the times
-    of their effect. `disturbance` is the estimate, and where the search for a target goes on.
+    `sent` are answers with the times of their effect. `disturbance` is the estimate, and where the
+    search for a target goes on.
     """
 
     clock: float | None
-    lately: float
-    largest: float
-    certified: float
+    usual: WarmStarts
     is_due: bool
     sent: list[tuple[float, np.ndarray]]
     disturbance: np.ndarray
@@ -362,8 +374,8 @@ class KernelLoop:
         sent = [(float(self._times[k]), self._inputs[k].copy()) for k in range(count)]
         clock = float(n[CLOCK]) if n[CALLED] else None
         lately, largest, certified = n[[LATELY, LARGEST, CERTIFIED]].tolist()
-        estimate = self._estimate[2 + self.x.size :].copy()
-        return LoopState(clock, lately, largest, certified, bool(n[DUE]), sent, estimate)
+        usual = WarmStarts(lately, largest, self.p.copy(), self.reference, certified)
+        return LoopState(clock, usual, self.is_due, sent, self._estimate[2 + self.x.size :].copy())
 
     @property
     def cause(self) -> str:

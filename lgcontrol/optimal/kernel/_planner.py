@@ -305,32 +305,22 @@ class InteriorPointSolver:
 
         Parameters
         ----------
-        folder : path
-            New, empty, or exported before.
-        name : str, optional
-            Prefix of all names; ``"<system>_mpc"`` if left out.
+        folder, name
+            As there.
         reference, p : optional
             What it begins with.
-        period : float, optional
-            Time between calls in s; dt if left out.
-        iterations, first_iterations : int
-            Of a call, and until the first plan has converged.
+        period, delay : float
+            Time between calls, dt if left out, and from a call to its effect, s.
+        iterations, first_iterations, most_iterations : int
+            Of a call, until the first plan has converged, and of any call.
         tolerance : float
             Residual of a plan that has converged.
         guess : str, optional
             Initial guess of a first plan, a word as for `solve`.
-        delay : float
-            Time from call to effect in s, over which the model predicts.
+        restarts, disturbance, rates
+            Of the loop; see `LoopExport`.
         cases : sequence of ExportCase
             Test vectors.
-        restarts : int
-            0 for none, 1 for jumps of the cost, 2 for jumps at once.
-        most_iterations : int, optional
-            Of any call.
-        disturbance : LoopDisturbance, optional
-            The disturbance that is estimated.
-        rates : LoopRates, optional
-            Rates of the answers, if these are the controls.
 
         Returns
         -------
