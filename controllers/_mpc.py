@@ -29,7 +29,7 @@ from ._base import Controller, steers
 from ._fixed import CURRENT, Fixed, check_settable
 from ._mpc_call import held_from, make_preview, plan_before, planned_call
 from ._mpc_export import export_mpc
-from ._mpc_info import MOST_SLOW, MPCInfo, bounded_with_units, errors_of_residuals, warn_of_limits
+from ._mpc_info import MOST_SLOW, MPCInfo, errors_of_residuals, warn_of_limits
 from ._mpc_kernel import KernelCalls, answered, called, kernel_law, plans_in_c
 from ._mpc_loop import Loop, follows, loop_of, state_layout, state_of
 from ._mpc_parts import put_together
@@ -601,7 +601,9 @@ class MPC(Controller, metaclass=Fixed):
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, float, float, str]]:
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""
-        return bounded_with_units(self._stated, times, x, u, self._p, states)
+        stated = self._stated
+        found = stated.bounded(times, x, u, self._p, states) if stated.bounds else {}
+        return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}
 
     def obstacles(self) -> tuple[dict[str, Any], np.ndarray]:
         """What plans keep bodies out of, by name, and the parameters that places depend on."""

@@ -165,17 +165,6 @@ def errors_of_residuals(
     return found
 
 
-def bounded_with_units(
-    stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray,
-    states: np.ndarray | None,
-) -> dict[str, tuple[np.ndarray, float, float, str]]:  # fmt: skip
-    """Bounded quantities by name: values, limits and unit."""
-    if not stated.bounds:
-        return {}
-    found = stated.bounded(times, x, u, p, states)
-    return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}
-
-
 def lost_plan(found: OptimalSolution) -> str:
     """What there is to say of a plan that leads nowhere, behind which the next one begins anew."""
     tried = found.iterations  # of a saved plan none are known

@@ -506,14 +506,15 @@ class InteriorPointSolver:
         self, status: int, first: Nodes, setting: Setting, started: float, *, is_warm: bool = False
     ) -> KernelRun:
         """What a solve left that began at some nodes."""
-        memory, times = self.memory, first.t
+        memory, t = self.memory, first.t[0]
         log = memory.arrays["log"][: memory.task.iterations + 1].copy()
+        content = NODES if status == NOT_FINITE else GAINS
+        if len(log) == 1 and content == GAINS and not is_warm:  # no step has made gains
+            content, memory.arrays["K"][:] = MULTIPLIERS, 0.0
+        plan = found = memory.plan(t, float(log[-1, 0]), content)
         if status == NOT_FINITE:
-            found = self._plan_of(times[0], content=NODES)
-            plan = Plan.of(self.plan_layout, t=times[0], x=first.x, u=first.u)
-        else:
-            plan = found = self._plan_of(times[0], is_warm=is_warm)
-        nodes = Nodes(times, plan["x"], plan["u"])
+            plan = Plan.of(self.plan_layout, t=t, x=first.x, u=first.u)
+        nodes = Nodes(first.t, plan["x"], plan["u"])
         return KernelRun(status, log, found, plan, nodes, setting, started)
 
     @np.errstate(all="ignore")
@@ -611,14 +612,6 @@ class InteriorPointSolver:
     def _grid(self) -> np.ndarray:
         """Times of the nodes after that of the start."""
         return self.problem.times()
-
-    def _plan_of(self, t: float, content: int = GAINS, *, is_warm: bool = False) -> Plan:
-        """What the memory holds, as a plan from a time on."""
-        memory = self.memory
-        last = memory.arrays["log"][memory.task.iterations]
-        if not memory.task.iterations and content == GAINS and not is_warm:
-            content, memory.arrays["K"][:] = MULTIPLIERS, 0.0
-        return memory.plan(t, float(last[0]), content)
 
     # -- in real time ------------------------------------------------------------------------------
 
