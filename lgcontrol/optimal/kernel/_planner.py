@@ -199,10 +199,9 @@ class InteriorPointSolver:
                 kernel = load_kernel()
             if kernel is None:
                 self._memory = NumpyMemory(self.model, self.settings, MOST)
-                return self._memory
-            if self._stages is None:
-                self._stages = interpreted_stages(self.model)
-            self._memory = KernelMemory(self.model, self._stages, self.settings, MOST)
+            else:
+                self._stages = self._stages or interpreted_stages(self.model)
+                self._memory = KernelMemory(self.model, self._stages, self.settings, MOST)
         return self._memory
 
     @property

@@ -163,8 +163,8 @@ class KernelResults:
 
         made = solution_at(
             problem, self._within_limits(nodes, setting), setting, nodes.t, last, later,
-            status=status, violations=violations, times=_times(seconds), defect=gap, plan=plan,
-            iterations=entries,
+            status=status, violations=violations, defect=gap, plan=plan, iterations=entries,
+            times={"total": seconds, "model": seconds, "qp": 0.0},
         )  # fmt: skip
         return judged(made, setting)
 
@@ -209,8 +209,8 @@ class KernelResults:
 
         made = solution_at(
             problem, self._within_limits(nodes, setting), setting, nodes.t, entry, later,
-            status=status, violations=violations, times=_times(seconds), defect=0.0, plan=plan,
-            iterations=(entry,),
+            status=status, violations=violations, defect=0.0, plan=plan, iterations=(entry,),
+            times={"total": seconds, "model": seconds, "qp": 0.0},
         )  # fmt: skip
         if not (self.model.is_implicit or setting.box.contradictions):
             return made
@@ -304,8 +304,3 @@ class KernelResults:
             others = dict.fromkeys(names[row] for row in kept if names[row] not in exceeded)
             told += [f"the {kind} on {', '.join(others)}"] if others else []
         return f"in conflict with {' and '.join(told)}" if told else ""
-
-
-def _times(seconds: float) -> dict[str, float]:
-    """There is no QP."""
-    return {"total": seconds, "model": seconds, "qp": 0.0}
