@@ -80,8 +80,10 @@ class FoundChanges(NamedTuple):
     left_rows: np.ndarray
     cost: np.ndarray
     data: tuple[np.ndarray, ...]
+    residual: float
+    rounds: int
     is_found: bool
-    p: np.ndarray = np.zeros(0)
+    p: np.ndarray
 
 
 class ChangeSolver:
@@ -164,7 +166,7 @@ class ChangeSolver:
     ) -> FoundChanges:  # fmt: skip
         run = self._in_numpy if self._memory is None else self._in_kernel
         with self._lock, np.errstate(all="ignore"):
-            cost, is_found = run(at, changes, left, data, is_adjoint)
+            cost, residual, rounds, is_found = run(at, changes, left, data, is_adjoint)
         x, u, lam, nu = self._split(changes, self.shapes)
         left_x, left_u, _, left_rows = self._split(left, self.shapes)
         found: tuple[np.ndarray, ...] = ()
@@ -172,7 +174,10 @@ class ChangeSolver:
             M = self.N + 1
             of = self._split(data, ((M, self.nq), (M, self.nu), (M, self.np)))
             found = of[0], of[1], of[2].sum(axis=1)
-        return FoundChanges(x, u, lam, nu, left_x[:, 0], left_u, left_rows, cost, found, is_found)
+        return FoundChanges(
+            x, u, lam, nu, left_x[:, 0], left_u, left_rows, cost, found, residual, rounds, is_found,
+            np.zeros((len(changes), self.np)),
+        )  # fmt: skip
 
     def _split(self, columns: np.ndarray, shapes: Any) -> list[np.ndarray]:
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
@@ -186,7 +191,7 @@ class ChangeSolver:
     def _in_kernel(
         self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray,
         is_adjoint: bool,
-    ) -> tuple[np.ndarray, bool]:  # fmt: skip
+    ) -> tuple[np.ndarray, float, int, bool]:  # fmt: skip
         self._take_built()
         memory, nodes, model = self._memory, at.nodes, self.model
         memory.give(at.setting, nodes.t, nodes.x[0], model.sides.weight)
@@ -214,14 +219,14 @@ class ChangeSolver:
         given = memory.model, memory.task, memory.settings, change
         status = memory.kernel.change(*(ctypes.addressof(struct) for struct in given))
         self._factored = None if status == NOT_FINITE else at
-        return cost, status == CONVERGED
+        return cost, change.residual, change.taken, status == CONVERGED
 
     # -- in NumPy ----------------------------------------------------------------------------------
 
     def _in_numpy(
         self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray,
         is_adjoint: bool,
-    ) -> tuple[np.ndarray, bool]:  # fmt: skip
+    ) -> tuple[np.ndarray, float, int, bool]:  # fmt: skip
         model, n, N = self.model, self.n, self.N
         ex, size = model.expand(at.nodes, at.setting), at.scales[self.nr :]
         held, fixed = at.hold == HELD, at.fix.astype(bool)
@@ -281,7 +286,7 @@ class ChangeSolver:
             worst = max(worst, length / first if first > 0 else 0.0)
             if is_adjoint:
                 data[d] = self._against(at, calls, y, rest, exceeded)
-        return costs, bool(worst <= SEARCH.accepted)
+        return costs, worst, 1, bool(worst <= SEARCH.accepted)
 
     def _matrix(self, image: Callable[[np.ndarray], np.ndarray], unknown: np.ndarray) -> Any:
         """That of a linear map between columns, by its images of every third node together.

@@ -383,6 +383,8 @@ numbers changes of states, controls, multipliers of the dynamics and of rows
 numbers left right-hand sides, then what is left of the conditions
 numbers cost changes of the cost
 numbers memory for weights, a result, and two columns a round
+number residual the largest that was left, relative to the first
+size taken presolves
 """)
 
 # What a solve goes on with, besides the plan; filters are behind it.

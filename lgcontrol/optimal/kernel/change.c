@@ -156,6 +156,7 @@ LG_EXPORT int lg_newton_change(const lg_model *m, lg_task *q, const lg_settings 
   double *weights = c->memory, *result = weights + n, *basis = result + n, *images = basis + most * n;
   double costs[most > 0 ? most : 1], worst = 0;
   weigh_residuals(m, q, s, c, weights);
+  c->taken = 0;
   for (int64_t d = 0; d < c->directions; d++) {
     double *y = c->changes + d * n, *left = c->left + d * n;
     const double *data = c->is_adjoint ? 0 : c->data + d * count;
@@ -163,7 +164,7 @@ LG_EXPORT int lg_newton_change(const lg_model *m, lg_task *q, const lg_settings 
     add(n, -1, result, left);
     const double first = sqrt(inner(n, weights, left, left));
     double size = first;
-    for (int64_t k = 0; k < most && size > c->goal * first; k++) {
+    for (int64_t k = 0; k < most && size > c->goal * first; k++, c->taken++) {
       double *step = basis + k * n, *image = images + k * n;
       presolve(m, q, s, c, left, step);
       costs[k] = conditions(m, q, s, c, step, 0, image);
@@ -201,5 +202,6 @@ LG_EXPORT int lg_newton_change(const lg_model *m, lg_task *q, const lg_settings 
     double *const last[] = {of_u + N * m->nu, found + N * m->nq, of_p + N * c->parameters};
     call(&c->end_against, 1, end, last, s->scratch);
   }
+  c->residual = worst;
   return worst <= c->accepted ? LG_CONVERGED : LG_STALLED;
 }
