@@ -202,7 +202,9 @@ def test_the_kernel_finds_what_a_sparse_factorization_finds(name):
     slopes = problem.solve(x0).sensitivities()
     fast = slopes._changes
     plain = ChangeSolver(fast.model, fast.settings, None)
-    given = [np.stack([part]) for part in slopes._direction(**directions(problem, 3))]
+    way = directions(problem, 3)
+    way["p"] = slopes._given(way["p"], np.zeros_like(slopes._setting.p))
+    given = [np.stack([part]) for part in slopes._direction(**way)]
     rng = np.random.default_rng(4)
     along, same = (one.forward(slopes._at, tuple(given[:4]), *given[4:7]) for one in (fast, plain))
     of = rng.normal(size=along.x.shape), rng.normal(size=along.u.shape)
