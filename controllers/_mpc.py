@@ -414,7 +414,9 @@ class MPC(Controller, metaclass=Fixed):
         self.solver.reset()
         self.solver.prepare()
         if self._parts.estimator is not None:
-            self._parts.estimator.prepare()
+            moving = self.problem.system if self._parts.delay.ramp else self.system
+            step = moving.step(self.problem.method, self.problem.substeps)
+            self._parts.estimator.prepare(step)
         if state is not None:
             self._time, self._last, self._loop = loop_of(self, state)
 

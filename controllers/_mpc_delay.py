@@ -11,10 +11,11 @@ from lgcontrol.optimal._internal import queue_size
 from lgcontrol.systems import System
 
 from ._lqr import EARLY
-from ._steady_disturbance import Piece
 
 Sent: TypeAlias = tuple[tuple[float, np.ndarray], ...]
 """Answers with the times of their effect; the first acts now."""
+Piece: TypeAlias = tuple[float, np.ndarray, float, np.ndarray]
+"""Start in s, inputs, seconds and last inputs of a stretch with constant or linear inputs."""
 
 
 class Delay:
@@ -108,7 +109,10 @@ class Delay:
         self, sent: Sent, t: float, x: np.ndarray, end: float, push: np.ndarray | float,
         problem: OptimalControlProblem, p: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """State later, by the steps of a problem, with answers and a steady disturbance."""
+        """State later, by the steps of a problem, with answers and a steady disturbance.
+
+        Or several states, each with a disturbance of its own.
+        """
         for start, u, length, after in self.pieces(sent, t, end):
             last = after + push if self.ramp else None
             x = moved(self.system, problem, start, x, u + push, length, p, last)
@@ -132,6 +136,7 @@ def moved(
         return system.step(problem.method, steps)(t, x, u, p, seconds)
     controls = system.input_index("control")
     others = np.setdiff1d(np.arange(system.n_inputs), controls)
-    rates = np.concatenate([(last - u)[controls] / seconds, u[others]])
-    both = np.concatenate([x, u[controls]])
-    return problem.system.step(problem.method, steps)(t, both, rates, p, seconds)[: len(x)]
+    rates = np.concatenate([(last - u)[..., controls] / seconds, u[..., others]], axis=-1)
+    both = np.concatenate([x, u[..., controls]], axis=-1)
+    after = problem.system.step(problem.method, steps)(t, both, rates, p, seconds)
+    return after[..., : x.shape[-1]]

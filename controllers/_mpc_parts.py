@@ -64,8 +64,12 @@ class LoopParts:
         if self.estimator is None or loop.seen is None or not t > loop.seen[0] + EARLY:
             return loop
         before, state = loop.seen
-        pieces = self.delay.pieces(loop.sent, before, t)
-        known = self.estimator.observe(loop.disturbance, state, pieces, x, own)
+
+        def predicted(push: np.ndarray) -> np.ndarray:
+            states = np.tile(state, (len(push), 1))
+            return self.delay.predict(loop.sent, before, states, t, push, self.problem, own)
+
+        known = self.estimator.observe(loop.disturbance, predicted, t - before, x)
         return loop._replace(disturbance=known)
 
     def at_effect(
@@ -187,10 +191,11 @@ def put_together(
         if not isinstance(disturbance, SteadyDisturbance):
             disturbance = SteadyDisturbance(disturbance)
         estimator = DisturbanceEstimator(
-            system, disturbance, numbers.bias_settling * period, method=planned.method,
-            substeps=planned.substeps,
+            system,
+            disturbance,
+            numbers.bias_settling * period,
             Q=stated.weight("Q").at(stated.nominal_parameters),
-            unobservable=numbers.bias_unobservable, ramps=hold == "first",
-        )  # fmt: skip
+            unobservable=numbers.bias_unobservable,
+        )
     moving = Delay(system, delay, period, period if hold == "first" else 0.0)
     return LoopParts(system, view, moving, estimator, planned, chosen, numbers, work, guess)

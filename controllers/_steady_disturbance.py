@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,13 +11,9 @@ import numpy as np
 
 from lgcontrol.codegen import ModelFunction, named_options, prepare
 from lgcontrol.codegen._internal import UnknownNameError, check_shape, memoized, unknown_name
-from lgcontrol.integrators import Method
 from lgcontrol.optimal._internal import SEARCH, LoopDisturbance, ReferenceSamples
 from lgcontrol.systems import System
-from lgcontrol.systems._internal import symbols_of, with_point_inputs
-
-Piece = tuple[float, np.ndarray, float, np.ndarray]
-"""Start in s, inputs, seconds and last inputs of a stretch with constant or linear inputs."""
+from lgcontrol.systems._internal import symbols_of
 
 
 @named_options
@@ -89,21 +85,19 @@ class DisturbanceEstimator:
     """
 
     def __init__(
-        self, system: System, given: SteadyDisturbance, settling: float, *, method: str | Method,
-        substeps: int, Q: np.ndarray, unobservable: float, ramps: bool = False,
+        self, system: System, given: SteadyDisturbance, settling: float, *, Q: np.ndarray,
+        unobservable: float,
     ) -> None:  # fmt: skip
         self.system, self.Q, self.unobservable = system, Q, unobservable
         self.settling = settling if given.settling is None else float(given.settling)
         self.index = np.array(_places(system, given.of, "disturbance"))
         suspects = _places(system, given.may_fail, "control")
         self._explaining = np.array([*self.index, *suspects], dtype=int)
-        moving = with_point_inputs(system, [0.0, 1.0]) if ramps else system
-        self._step, self._ramps = moving.step(method, substeps), ramps
         self._rate = _rate_slopes(system)
 
-    def prepare(self) -> None:
-        """Compile what a loop calls."""
-        prepare(self._step, calls=1000)
+    def prepare(self, step: ModelFunction) -> None:
+        """Compile what a loop calls, and the step that it predicts by."""
+        prepare(step, calls=1000)
         prepare(self._rate, calls=1000)
 
     @property
@@ -144,21 +138,14 @@ class DisturbanceEstimator:
         return system.n_inputs, 1, system.state.nq, m, dim, (system.n_errors + m + dim) ** 2
 
     def observe(
-        self, state: DisturbanceEstimate, x0: np.ndarray, pieces: list[Piece], x: np.ndarray,
-        p: np.ndarray,
+        self, state: DisturbanceEstimate, predicted: Callable[[np.ndarray], np.ndarray],
+        seconds: float, x: np.ndarray,
     ) -> DisturbanceEstimate:  # fmt: skip
-        """Correct an estimate by the state x that follows on x0 after some inputs."""
-        system, count, seconds = self.system, len(self._explaining), 0.0
+        """Correct an estimate by a state, and by those that inputs (k, n_inputs) predict for it."""
+        system, count, shift = self.system, len(self._explaining), SEARCH.difference
         shifts = np.zeros((1 + 2 * count, system.n_inputs))
-        shift = SEARCH.difference
         shifts[1:, self._explaining] = shift * np.vstack([np.eye(count), -np.eye(count)])
-        guesses = np.tile(x0, (len(shifts), 1))
-        for start, u, length, last in pieces:
-            given = u + state.inputs + shifts
-            if self._ramps:
-                given = self._at_both_ends(given, given + (last - u), start, length)
-            guesses = self._step(start, guesses, given, p, length)
-            seconds += length
+        guesses = predicted(state.inputs + shifts)
         guess, apart = guesses[0], system.error(guesses[1:], guesses[0])
         G = (apart[:count] - apart[count:]).T / (2 * shift)
         missed = system.error(x, guess)
@@ -170,15 +157,6 @@ class DisturbanceEstimator:
         inputs = state.inputs.copy()
         inputs[self.index] = np.clip(inputs[self.index] + gain * asked, lower, upper)
         return state._replace(inputs=inputs)
-
-    def _at_both_ends(
-        self, u: np.ndarray, last: np.ndarray, start: float, length: float
-    ) -> np.ndarray:
-        """Inputs (k, n_inputs) at both ends of a stretch as those of `with_point_inputs`."""
-        controls = self.system.input_index("control")
-        others = np.setdiff1d(np.arange(self.system.n_inputs), controls)
-        times = np.tile([start, length], (len(u), 1))
-        return np.hstack([u[:, controls], last[:, controls], u[:, others], times])
 
     def target(
         self, state: DisturbanceEstimate, samples: ReferenceSamples, t: np.ndarray, p: np.ndarray

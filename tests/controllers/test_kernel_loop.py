@@ -316,6 +316,15 @@ def test_steady_disturbances_are_those_of_the_rules_in_python(pushed, options):
     assert np.array_equal(other(58.0, x, goals[1]), both[0](58.0, x, goals[1]))
 
 
+def test_a_late_call_takes_as_many_steps_of_the_model_as_in_python(pushed):
+    both = pair(pushed, bounds=(), parameters=(), disturbance=SteadyDisturbance("push"))
+    for one in both:
+        one(0.0, [1.0, 0.0, 0.0])
+        one(0.5, [np.cos(0.4), np.sin(0.4), 0.9])
+    found = [one.disturbance["push"] for one in both]
+    assert abs(found[0]) > 0.01 and found[0] == pytest.approx(found[1], abs=1e-9)
+
+
 class Plain(Compiler):
     """Scalar code for any processor of its kind, without fused multiply-adds: that of firmware."""
 
