@@ -145,17 +145,15 @@ class _Rollouts:
 
     def under(self, feedback: Feedback | None) -> Nodes:
         """The motion under feedback within the limits, or under the inputs of the reference."""
-        states, inputs = [self.x0], self.inputs.copy()
-        bound = _RolloutBound(self.system, self.x0, self.setting, self.settings)
-        for k in range(len(self.times) - 1):
-            x = states[-1]
+        inputs, problem = self.inputs.copy(), self.problem
+
+        def advance(k: int, x: np.ndarray) -> np.ndarray:
             if feedback is not None:
                 inputs[k, self.controls] = np.clip(feedback(k, x), *self.limits)
-            x = self.step(self.times[k], x, inputs[k], self.p, self.problem.steps[k])
-            states.append(x)
-            if bound.is_left(x, k + 1):
-                break
-        return bound.kept(Nodes(self.times, np.array(states), inputs), self.inputs)
+            return self.step(self.times[k], x, inputs[k], self.p, problem.steps[k])
+
+        nodes = Nodes(self.times, self.x0[None], inputs)
+        return _rolled_out(problem, nodes, self.inputs, advance, self.setting, self.settings)
 
     def regulators(self) -> list[Feedback]:
         """Laws ``u_ref − K error(x, x_ref)``, each with inputs that cost more than before."""
@@ -209,38 +207,31 @@ def _gains(
     return gains
 
 
-class _RolloutBound:
-    """Tells where a rollout diverges, and ends it where it was near the last time."""
+def _rolled_out(
+    problem: OptimalControlProblem, first: Nodes, others: np.ndarray,
+    advance: Callable[[int, np.ndarray], np.ndarray], setting: Setting, settings: Settings,
+) -> Nodes:  # fmt: skip
+    """Nodes of a rollout from the first state; each step writes its inputs and returns its end.
 
-    def __init__(
-        self, system: System, x0: np.ndarray, setting: Setting, settings: Settings
-    ) -> None:
-        self.system, self.setting, self.near, self.left = system, setting, 0, False
-        self.before = 0.0
-        off = np.abs(system.error(np.repeat(x0[None], len(setting.x_ref), axis=0), setting.x_ref))
-        size = max(1.0, float(off.max(initial=0.0)))
-        # Beyond, half of the digits of what it does are lost.
-        self.close, self.most = settings.size_free * size, size / np.sqrt(np.finfo(float).eps)
-
-    def is_left(self, x: np.ndarray, k: int) -> bool:
-        """Whether the state of a node is out of all bounds."""
-        off = np.inf
+    If the rollout diverges, the last state that was near stays from there on, under other inputs.
+    """
+    (times, (x0,), inputs), error = first, problem.system.error
+    away = np.abs(error(np.repeat(x0[None], len(times), axis=0), setting.x_ref))
+    size = max(1.0, float(away.max(initial=0.0)))
+    # Beyond, half of the digits of what it does are lost.
+    close, most = settings.size_free * size, size / np.sqrt(np.finfo(float).eps)
+    states, near, before = [x0], 0, 0.0
+    for k in range(len(times) - 1):
+        x, off = advance(k, states[-1]), np.inf
         if np.isfinite(x).all():
-            off = np.abs(self.system.error(x, self.setting.x_ref[k])).max(initial=0.0)
-        self.left = not off <= self.most
-        if not self.left:
-            self.near = k - 1 if max(self.before, off) <= self.close else self.near
-            self.before = off
-        return self.left
-
-    def kept(self, nodes: Nodes, inputs: np.ndarray) -> Nodes:
-        """The rollout; if it diverged, its last near state stays, under other inputs."""
-        if not self.left:
-            return nodes
-        x = np.concatenate([nodes.x[: self.near + 1], np.repeat(nodes.x[self.near][None],
-                            len(nodes.t) - self.near - 1, axis=0)])  # fmt: skip
-        u = np.concatenate([nodes.u[: self.near], inputs[self.near :]])
-        return Nodes(nodes.t, x, u)
+            off = np.abs(error(x, setting.x_ref[k + 1])).max(initial=0.0)
+        if not off <= most:
+            stays = [states[near]] * (len(times) - near)
+            u = np.concatenate([inputs[:near], others[near:]])
+            return Nodes(times, np.array([*states[:near], *stays]), u)
+        near, before = k if max(before, off) <= close else near, off
+        states.append(x)
+    return Nodes(times, np.array(states), inputs)
 
 
 def follow(
@@ -257,10 +248,10 @@ def follow(
     system = problem.system
     controls, p = system.input_index("control"), setting.p[: system.n_parameters]
     period = getattr(controller, "dt", None) or problem.dt
-    states, given, inputs = [x0], inputs, inputs.copy()
-    bound = _RolloutBound(system, x0, setting, settings)
-    for k in range(len(times) - 1):
-        x, total, span = states[-1], np.zeros(len(controls)), problem.steps[k]
+    given, inputs = inputs, inputs.copy()
+
+    def advance(k: int, x: np.ndarray) -> np.ndarray:
+        total, span = np.zeros(len(controls)), problem.steps[k]
         substeps = 1 if system.is_discrete else max(1, round(span / period))
         step = system.step(problem.method, max(1, -(-problem.substeps // substeps)))
         h = span / substeps
@@ -270,10 +261,9 @@ def follow(
             total += u[controls]
             x = step(t, x, u, p, h)
         inputs[k, controls] = total / substeps
-        states.append(x)
-        if bound.is_left(x if np.isfinite(total).all() else np.full_like(x, np.nan), k + 1):
-            break
-    return bound.kept(Nodes(times, np.array(states), inputs), given)
+        return x if np.isfinite(total).all() else np.full_like(x, np.nan)
+
+    return _rolled_out(problem, Nodes(times, x0[None], inputs), given, advance, setting, settings)
 
 
 def steps_between(problem: OptimalControlProblem, before: float, now: float) -> tuple[int, bool]:

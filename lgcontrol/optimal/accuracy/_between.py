@@ -76,7 +76,7 @@ class Between:
             yield t + (j + 1) * h, x
 
     def violations(
-        self, motion: Sequence[tuple[np.ndarray, np.ndarray]] | None = None
+        self, motion: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> tuple[tuple[Violation, ...], np.ndarray]:
         """Bounds that are violated within steps by more than at their nodes, the worst first.
 
@@ -85,7 +85,6 @@ class Between:
         problem, worst = self.problem, np.zeros(self.problem.horizon)
         if not problem._seen:
             return (), worst
-        motion = self.sampled() if motion is None else motion
         t, x = map(np.array, zip(*motion, strict=True))
         found: list[tuple[float, Violation]] = []
         for i, (seen, label, over, low, high) in enumerate(self._excesses(motion)):

@@ -156,9 +156,8 @@ class Phase:
         """Share of the duration at which each node is, from 0 to 1."""
         return np.append(np.cumsum(self.shares) - self.shares, 1.0)
 
-    def jumped(self, t: Any, x: Any, p: Any, onto: LieGroup | None = None) -> Any:
-        """The state after the end on a group, its own if left out, for symbols of that before."""
-        group = self.system.state if onto is None else onto
+    def jumped(self, t: Any, x: Any, p: Any, group: LieGroup) -> Any:
+        """The state after the end, on a group, for symbols of that before."""
         value = self._after(t, x, p)
         if value.shape != (group.nq, 1):
             raise ValueError(

@@ -102,9 +102,9 @@ def _keep(
         seen_bounds(system, bounds, parameters), parameters, points
     ):
         is_known = label in known
-        name = label if is_known or label not in kept else f"{label}, {phase.name}"
-        if label in kept and not is_known and (kept[label].lower, kept[label].upper) == (low, high):
-            name = label
+        is_new = is_known or label not in kept
+        is_shared = is_new or (kept[label].lower, kept[label].upper) == (low, high)
+        name = label if is_shared else f"{label}, {phase.name}"
         if name not in kept:
             kept[name] = SimpleNamespace(
                 values=np.full(counts[0], np.nan), between=np.full(counts[1], np.nan), lower=low,
