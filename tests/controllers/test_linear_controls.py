@@ -182,12 +182,15 @@ def trolley() -> System:
     )  # fmt: skip
 
 
+@needs_compiler
 def test_test_vectors_end_where_rounding_alone_decides(tmp_path, monkeypatch):
     monkeypatch.setattr(_mpc_export, "LARGEST_TOLERANCE", 5e-10)  # less than that of any call
     with pytest.warns(RuntimeWarning, match="test vectors end after 0 of 3 calls") as told:
         folder = loop(hold="zero").export_c(tmp_path / "cart", name="cart", calls=3)
     assert told[0].filename == __file__
     assert "test_first[2] = {\n  0, 0\n}" in (folder / "cart_test.h").read_text()
+    code, text = ran(folder, tmp_path)
+    assert code == 0 and "calls: 0," in text, text
 
 
 @needs_compiler

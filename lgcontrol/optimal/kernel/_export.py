@@ -522,9 +522,9 @@ void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u
 
 
 def test_vectors(cases: Sequence[ExportCase], nx: int, nu: int) -> str:
-    """Measured states (nx) and answers (nu) of the cases; without cases one of no call."""
+    """Measured states (nx) and answers (nu) of the cases with calls; without these one of none."""
     none = ExportCase(np.zeros(0), np.zeros(nx), np.zeros(nu), [])
-    cases = list(cases) or [none]
+    cases = [case for case in cases if len(case.t)] or [none]
     first = [0, *np.cumsum([len(case.t) for case in cases])]
     tolerances = [
         np.full(len(case.t), EXACT) if case.tolerance is None else case.tolerance for case in cases
