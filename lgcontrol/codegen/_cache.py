@@ -325,14 +325,16 @@ class Cache:
         return entry / LIBRARY
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
+    def lock(self, key: str, name: str) -> Iterator[None]:
         """Let one process build while others wait; the system frees it when a process dies.
+
+        The name is that of what is built, for messages.
 
         Correctness does not rest on it: where locks are not supported, or a process holds one for
         `LONGEST_WAIT` or was stopped, work is done twice.
         """
         # Few files for many keys: waiting for an unrelated build is harmless.
-        descriptor = _acquire(self.folder / f"lock-{key[:3]}")
+        descriptor = _acquire(self.folder / f"lock-{key[:3]}", name)
         try:
             yield
         finally:
@@ -412,8 +414,8 @@ def _discard(path: Path) -> None:
             shutil.rmtree(trash, ignore_errors=True)
 
 
-def _acquire(path: Path) -> int | None:
-    """Open and lock a file; None where that is not possible, or takes too long."""
+def _acquire(path: Path, name: str) -> int | None:
+    """Open and lock a file to build a thing; None if that is not possible, or takes too long."""
     if fcntl is None:
         return None
     try:
@@ -429,12 +431,14 @@ def _acquire(path: Path) -> int | None:
             holder, waited = _holder(descriptor), time.monotonic() - began
             if waited < LONGEST_WAIT and not (holder and _is_stopped(holder)):
                 if waited > PATIENCE:
-                    notice(f"waiting for {path}", f"waiting for a build of {_called(holder)}")
+                    before = f"waiting for a build of {_called(holder)}"
+                    notice(f"waiting for {path}", f"{name}: {before}")
                 time.sleep(min(0.2, 0.01 + waited / 10))
                 continue
             os.close(descriptor)
             state = "is stopped" if holder and _is_stopped(holder) else "does not end"
-            notice(f"without {path}", f"a build of {_called(holder)} {state}: building here, too")
+            found = f"a build of {_called(holder)} {state}"
+            notice(f"without {path}", f"{name}: {found}, and is done here, too")
             return None
         except OSError:  # a file system without locks
             return descriptor

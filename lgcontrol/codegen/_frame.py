@@ -182,13 +182,14 @@ def find_binder() -> Bind | None:
             return None
         flags = compiler.flags(0, True)
         bind, _ = find_or_build(
+            "arguments",
             key_of(compiler, flags, [_SOURCE]),
             compiler,
             [flags],
             write=lambda: _SOURCE,
             load=_open,
             check=_check,
-            about={"function": "arguments"},
+            about={},
         )
     except (BuildError, OSError, UnsafeFolder) as error:
         notice("loader", f"calls take about a microsecond longer: {error}")

@@ -309,12 +309,12 @@ def get_kernel(
         )
     try:
         about = {
-            "function": name,
             "operations": program.operations,
             "written": program.written,
             "width": width,
         }
         entries, path = find_or_build(
+            name,
             key,
             compiler,
             flags,

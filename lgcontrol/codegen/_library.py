@@ -21,6 +21,7 @@ _LONG = 3.0
 
 
 def find_or_build(
+    name: str,
     key: str,
     compiler: Compiler,
     flags: Sequence[list[str]] | Callable[[], Sequence[list[str]]],
@@ -34,6 +35,8 @@ def find_or_build(
 
     Parameters
     ----------
+    name : str
+        What the code is, for messages and the manifest.
     key : str
         See `key_of`.
     flags : sequence of list of str, or callable that returns one
@@ -48,8 +51,8 @@ def find_or_build(
         Says what is wrong with what was loaded, None if it computes what it should; called once
         after each build.
     about : dict, or callable that returns one
-        Kept with the library, for people: ``function``, its name, and ``operations``. Not called
-        when the library is in the cache.
+        Kept with the library beside its name, for people: ``operations``. Not called when the
+        library is in the cache.
     builds : int
         Builds of about the same length that the announcement speaks of; 0 if there was one.
 
@@ -64,16 +67,16 @@ def find_or_build(
     found = _load_cached(store, key, load)
     if found is not None:
         return found
-    with store.lock(key):
+    with store.lock(key, name):
         found = _load_cached(store, key, load)  # built by another process meanwhile
         if found is not None:
             return found
-        about = about() if callable(about) else about
+        about = {"function": name} | (about() if callable(about) else about)
         expected = builds * build_seconds(about.get("written", 0))
         if expected > _LONG:
             notice(
                 f"building {key}",
-                f"compiling {about['function']} takes about {expected:.0f} s, once: "
+                f"compiling {name} takes about {expected:.0f} s, once: "
                 "the code is kept on disk",
             )
         written = write()
@@ -103,13 +106,13 @@ def find_or_build(
 
 
 def find_or_tell(
-    topic: str, failed: str, *given: Any, tell: Callable[[str, str], None] = notice, **how: Any
+    name: str, failed: str, *given: Any, tell: Callable[[str, str], None] = notice, **how: Any
 ) -> Any:
     """As `find_or_build`, without the path; None, and a notice of what failed, where it fails."""
     try:
-        return find_or_build(*given, **how)[0]
+        return find_or_build(name, *given, **how)[0]
     except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
-        tell(topic, f"{failed}: {error}")
+        tell(name, f"{failed}: {error}")
         return None
 
 

@@ -59,8 +59,8 @@ def find_driver(*, build: bool) -> Driver | None:
         else:
             flags = compiler.flags(0, False)
             found = find_or_build(
-                key, compiler, [flags], write=_source, load=_open, check=lambda _: None,
-                about={"function": "closed loop"},
+                "closed loop", key, compiler, [flags], write=_source, load=_open,
+                check=lambda _: None, about={},
             )  # fmt: skip
     except (BuildError, OSError, UnsafeFolder) as error:
         notice("closed loop", f"closed loops run in Python: {error}")

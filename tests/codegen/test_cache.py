@@ -545,7 +545,7 @@ HOLDER = """
 import os, sys, time
 from pathlib import Path
 from lgcontrol.codegen._cache import Cache
-with Cache(Path(sys.argv[1])).lock("ab"):
+with Cache(Path(sys.argv[1])).lock("ab", "the kernel"):
     print("holds", flush=True)
     time.sleep(600)
 """
@@ -566,12 +566,12 @@ def test_a_build_that_does_not_end_is_waited_for_and_then_done_here(
             assert holder.stdout.readline() == "holds\n"
             if stopped:
                 holder.send_signal(signal.SIGSTOP)
-            with Cache(tmp_path).lock("ab"):
+            with Cache(tmp_path).lock("ab", "the kernel"):
                 told = notices()
         finally:
             holder.kill()
     assert f"process {holder.pid} {'is stopped' if stopped else 'does not end'}" in told[-1]
     if not stopped:
-        assert f"waiting for a build of process {holder.pid}" in told[0]
-    with Cache(tmp_path).lock("ab"):
+        assert f"the kernel: waiting for a build of process {holder.pid}" in told[0]
+    with Cache(tmp_path).lock("ab", "the kernel"):
         assert len(notices()) == len(told)

@@ -29,7 +29,7 @@ def no_locks():
     """Nobody waits for the builds of others."""
     from lgcontrol.codegen import _cache
 
-    _cache._acquire = lambda path: None
+    _cache._acquire = lambda path, name: None
 
 
 def no_private_folder():

@@ -198,7 +198,7 @@ def _built(
     found = find_or_tell(
         name, f"the {name} could not be built", key_of(compiler, flags, sources), compiler,
         [flags], write=lambda: iter(sources), load=load, check=check, tell=tell,
-        about={"function": name, "operations": 0, "written": max(map(len, sources)) // 2},
+        about={"operations": 0, "written": max(map(len, sources)) // 2},
     )  # fmt: skip
     if found is not None:
         _BUILT[compiler, name] = found
@@ -475,7 +475,7 @@ def load_stages(model: StageModel) -> Stages | None:
         return [compiler.flags(longest if longest > LONG else 0, True)]
 
     def about() -> dict[str, Any]:
-        return {"function": name, "operations": max(sizes()), "written": 2 * sum(sizes())}
+        return {"operations": max(sizes()), "written": 2 * sum(sizes())}
 
     content = [
         _sources(), identity, f"{model.problem.method} {model.problem.substeps}",
@@ -590,7 +590,7 @@ def load_functions(parts: Parts, *, is_compiled: bool = True) -> Stages:
         found = find_or_tell(
             names, f"{names} is interpreted", key_of(compiler, flags, [_sources(), *made]),
             compiler, [flags], write=write, load=_open_stages, check=lambda _: None,
-            about={"function": names, "operations": operations, "written": operations},
+            about={"operations": operations, "written": operations},
         )  # fmt: skip
     return _interpreted(parts, {}) if found is None else found
 
