@@ -76,8 +76,7 @@ def find_or_build(
         if expected > _LONG:
             notice(
                 f"building {key}",
-                f"compiling {name} takes about {expected:.0f} s, once: "
-                "the code is kept on disk",
+                f"compiling {name} takes about {expected:.0f} s, once: the code is kept on disk",
             )
         written = write()
         texts = [written] if isinstance(written, str) else written
