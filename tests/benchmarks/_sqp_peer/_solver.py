@@ -507,7 +507,8 @@ class Descent:
             failed=self.transcription.rows.not_finite(self.values.rows)
             or f"the QP solver {self.qp_solver.name!r} found no step",
         )  # fmt: skip
-        if status is SolveStatus.ITERATION_LIMIT and last.number >= PATIENCE:
+        is_long = status is SolveStatus.ITERATION_LIMIT and last.number >= PATIENCE
+        if is_long or status is SolveStatus.STALLED:
             message = f"{message}; {OTHER_START}"
         message = "; ".join([message, *map(str, violations)])
         times = {
