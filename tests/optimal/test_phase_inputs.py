@@ -243,6 +243,19 @@ def test_a_plan_of_other_inputs_is_a_guess(name, other):
         plan(name, (0.0,)).solve([0.0, 0.0], guess=guess)
 
 
+def test_a_phase_after_one_with_blocks_has_the_reference_of_the_problem():
+    """Its errors counted from the identity."""
+    goal, terms = [1.0, 0.0], {"Q": 1.0, "R": 0.1}
+    first = Phase(cart(0.0), 8, 1.0, blocks=BLOCKS, **terms)
+    costs = [
+        PhasedProblem([first, Phase(cart(0.0), 8, 2.0, reference=own, **terms)], reference=goal)
+        .solve([0.0, 0.0])
+        .cost
+        for own in (None, goal)
+    ]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-9)
+
+
 def test_blocks_of_one_step_are_held_inputs():
     """They had no inputs that say when blocks begin, and ended in an error of Python."""
     stop = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
