@@ -629,11 +629,11 @@ def test_a_plan_is_saved_and_drawn_as_its_trajectory(tmp_path):
 
 def test_messages_tell_seconds():
     """At its limits the cart is at 0.18 after 0.6 s, where it should be at 1."""
-    late = [Bound("x", 1, at="terminal", name="there")]
+    late = [Bound("x", 1, at="terminal", name="node 1 of it")]
     phases = [Phase(cart(-1, 1), 3, 0.6, bounds=late), Phase(cart(-1, 1), 2, 1.0)]
     found = PhasedProblem(phases).solve([0, 0])
     assert found.solution.status == "infeasible"
-    assert "there" in found.message and "at t = 0.6 s" in found.message
+    assert "node 1 of it exceeds" in found.message and "at t = 0.6 s" in found.message
     assert found.status == found.solution.status and str(found.status) in repr(found)
     assert found.solution.violations[0].time == pytest.approx(0.6)
     assert found.solution.violations[0].amount == pytest.approx(1 - 0.18, abs=1e-3)

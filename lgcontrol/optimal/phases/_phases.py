@@ -437,7 +437,7 @@ class PhasedProblem:
             )
         elif len(parts) == 1:
             whole = parts[names[0]]
-        told = _in_seconds(found, t, flat.own_names)
+        told = _in_seconds(found, t, flat.own_names, self._given_names)
         told = self._with_start(self._with_fold(told, parts, p), start, p)
         return PhasedSolution(
             Durations(zip(names, seconds, strict=True)), t[flat.starts[1:]], parts, self,
@@ -453,11 +453,18 @@ class PhasedProblem:
                 continue
             nodes = Nodes(part.t, part.x, part.u[: len(part) - 1])
             if told := unsolved_beside(phase.system, nodes, p):
-                told = f"phase {phase.name!r}, {_at_times(told, part.t)}"
+                told = f"phase {phase.name!r}, {_at_times(told, part.t, self._given_names)}"
                 causes = told, *map(str, solution.violations)
                 message = "; ".join((solution.message.partition("; ")[0], *causes))
                 return replace(solution, message=message)
         return solution
+
+    @property
+    def _given_names(self) -> list[str]:
+        """Names of phases, bounds and terms, which may read as places."""
+        bounds = [one.label for phase in self.phases for one in phase.bounds]
+        terms = [one.name for phase in self.phases for one in (*phase.residuals, *phase.costs)]
+        return [*(phase.name for phase in self.phases), *bounds, *terms]
 
     def _with_start(
         self, solution: OptimalSolution, x0: np.ndarray, p: np.ndarray
@@ -543,11 +550,12 @@ def _reference_of(phase: Phase, first: LieGroup, reference: Any) -> TrajectoryPo
 
 
 def _in_seconds(
-    solution: OptimalSolution, t: np.ndarray, names: Mapping[str, str]
+    solution: OptimalSolution, t: np.ndarray, names: Mapping[str, str], given: Sequence[str]
 ) -> OptimalSolution:
     """The solution with the times of its nodes in what it says, and states as phases name them.
 
-    `names` of the phases are by those of the problem that was solved.
+    `names` of the phases are by those of the problem that was solved; those `given` by the user
+    stay.
     """
     message = solution.message
     told = tuple(
@@ -558,17 +566,18 @@ def _in_seconds(
         message = message.replace(str(before), str(after))
     longest_first = sorted(map(re.escape, names), key=len, reverse=True)
     known = rf"(?<![\w.])(?:{'|'.join(longest_first)})(?!\w)"
-    message = re.sub(known, lambda found: names[found[0]], _at_times(message, t))
+    message = re.sub(known, lambda found: names[found[0]], _at_times(message, t, given))
     return replace(solution, message=message, violations=told)
 
 
-def _at_times(text: str, t: np.ndarray) -> str:
-    """A message with times in place of the numbers of nodes."""
+def _at_times(text: str, t: np.ndarray, given: Sequence[str]) -> str:
+    """A message with times in place of the numbers of nodes, but for those in given names."""
 
     def time(found: re.Match[str]) -> str:
         nodes = [int(k) for k in found.groups() if k]
-        if max(nodes) >= len(t):  # in a name of the user's
+        if not nodes or max(nodes) >= len(t):
             return found[0]
         return f"t = {' to '.join(f'{t[k]:.4g}' for k in nodes)} s"
 
-    return re.sub(NODES, time, text)
+    kept = [re.escape(name) for name in given if re.search(NODES, name)]
+    return re.sub("|".join([*kept, NODES]), time, text)
