@@ -193,6 +193,15 @@ def test_test_vectors_end_where_rounding_alone_decides(tmp_path, monkeypatch):
     assert code == 0 and "calls: 0," in text, text
 
 
+@pytest.mark.thorough
+@needs_compiler
+def test_code_without_bounds_on_states_builds_without_warnings(tmp_path):
+    """Of values that nothing writes, gcc warned if it optimised."""
+    folder = loop(hold="zero").export_c(tmp_path / "cart", name="cart", calls=3)
+    code, text = ran(folder, tmp_path, level="-O2")
+    assert code == 0 and "calls: 3," in text, text
+
+
 @needs_compiler
 @pytest.mark.filterwarnings("ignore:test vectors end after:RuntimeWarning")
 def test_test_vectors_know_how_rounding_grows_and_still_find_a_fault(tmp_path):

@@ -173,6 +173,7 @@ static double excess_behind(const lg_model *m, const lg_task *q, lg_state *s, in
                             const double *u)
 {
   double x[m->nq], rows[m->nr + 1], cost;
+  rows[m->nr] = 0; /* gcc warns if there are no rows: nothing else writes it */
   in_parts(m, q, s, q->t[0], q->x0, u, q->steps[0], parts, x);
   const double *in[] = {q->t + 1, x, u + m->nu, q->x_ref + m->nq, q->u_ref + m->nu, q->p,
                         q->w + m->weights, q->steps + 1};
