@@ -711,11 +711,11 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
 Rule: TypeAlias = Callable[[LastIterate], str]
 # Rules in order, the most certain first; a solve that failed, or is infeasible, asks fewer.
 ALL_RULES: tuple[Rule, ...] = (
-    _not_finite, _diverged, _fold, _too_long, _off_their_motion, _dependent, _kink, _without_size,
+    _not_finite, _fold, _too_long, _diverged, _off_their_motion, _dependent, _kink, _without_size,
     _sizes,
 )  # fmt: skip
 RULES: dict[SolveStatus, tuple[Rule, ...]] = {
     SolveStatus.FAILED: (_not_finite,),
     SolveStatus.INFEASIBLE: (_not_finite, _fold, _too_long, _dependent),
 }
-ALONE = _not_finite, _diverged, _fold, _too_long  # nothing else can be told next to these
+ALONE = _not_finite, _fold, _too_long, _diverged  # nothing else can be told next to these

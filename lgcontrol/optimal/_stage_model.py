@@ -128,6 +128,14 @@ class StageModel:
         active = self.sides.active.astype(bool)
         return active[0] & ~active[1:].any(axis=0) & (len(self.free) > 0)
 
+    @cached_property
+    def alike(self) -> np.ndarray:
+        """Of each error coordinate the first one with its unit; itself if no unit is told."""
+        units = self.group.tangent_units
+        if len(units) != self.n:  # coordinates of a constraint's tangent space mix units
+            return np.arange(self.n)
+        return np.array([units.index(unit) if unit else i for i, unit in enumerate(units)])
+
     # -- functions ---------------------------------------------------------------------------------
 
     @cached_property

@@ -338,10 +338,10 @@ def test_an_obstacle_over_the_start_says_so_first():
     assert 'solver="ipopt"' not in found.message
 
 
-def test_a_ship_in_newtons_is_said_to_have_speeds_without_a_size():
-    """From rest to rest: its smooth drag was said not to be differentiable."""
+def test_a_ship_in_newtons_goes_to_its_berth_or_is_said_to_have_speeds_without_a_size():
+    """From rest to rest. Straight ahead past a buoy nothing tells how fast it turns."""
 
-    def berth(newton):
+    def berth(newton, end, *bounds):
         most = np.array([8e5, 4e5, 3e7]) * newton
         names = "surge", "sway", "yaw"
 
@@ -355,14 +355,24 @@ def test_a_ship_in_newtons_is_said_to_have_speeds_without_a_size():
 
         inputs = [Input(*one) for one in zip(names, ["N", "N", "N m"], -most, most, strict=True)]
         ship = System("ship", Rn(6, ("x", "y", "heading", "u", "v", "r")), field, inputs=inputs)
-        end = np.array([200.0, 60.0, np.pi / 2, 0, 0, 0])
         berthed = Bound(lambda t, x, u, p: x, end, end, at="terminal", name="berth")
         return OptimalControlProblem(
-            ship, 60, 4.0, Q=0, R=1 / most**2 * [1, 0.25, 1], reference=end, bounds=[berthed]
+            ship,
+            60,
+            4.0,
+            Q=0,
+            R=1 / most**2 * [1, 0.25, 1],
+            reference=end,
+            bounds=[berthed, *bounds],
         )
 
-    assert berth(1e-6).solve(np.zeros(6)).is_success
-    lost = berth(1.0).solve(np.zeros(6), max_iterations=100)
+    aside, ahead = np.array([200.0, 60.0, np.pi / 2, 0, 0, 0]), np.array([200.0, 0, 0, 0, 0, 0])
+    buoy = Bound(lambda t, x, u, p: (x[0] - 100) ** 2 + (x[1] - 5) ** 2, lower=900.0)
+    plans = [berth(newton, aside).solve(np.zeros(6)) for newton in (1e-6, 1.0)]
+    assert all(plan.is_success for plan in plans)
+    assert abs(len(plans[0].iterations) - len(plans[1].iterations)) <= 1
+    assert berth(1e-6, ahead, buoy).solve(np.zeros(6)).is_success
+    lost = berth(1.0, ahead, buoy).solve(np.zeros(6), max_iterations=100)
     assert not lost.is_success
     assert "not differentiable" not in lost.message
     assert "moves by" in lost.message and "choose units" in lost.message

@@ -861,7 +861,7 @@ def test_a_solve_from_a_solution_of_less_tolerance_costs_no_more_than_its_own_as
         bounds=[Bound("x1", -0.3, 0.3)], costs=[short],
     )  # fmt: skip
     solver, least = makes(problem), InteriorPointSolver(problem).solve([0.5, 0], tolerance=1e-9)
-    coarse = solver.solve([0.5, 0], tolerance=5e-6)
+    coarse = solver.solve([0.5, 0], tolerance=1e-4)
     found = solver.solve([0.5, 0], guess=coarse, tolerance=2e-6)
     assert coarse.kkt <= 2e-6 and coarse.cost > (1 + 4e-6) * least.cost
     assert found.is_success and found.cost <= (1 + 2e-6) * least.cost
@@ -929,7 +929,7 @@ def test_rounding_of_a_state_hides_no_other_one(makes):
 
 @pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
 def test_a_motion_by_rounding_is_no_size(makes):
-    """Steps of a car at rest move it across by 1e-16 m of rounding."""
+    """Steps of a car at rest move it across by 1e-16 m of rounding: its way along is its size."""
     car = System(
         "car", Product(pose=SE2, speed=Rn(1)),
         lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(u[0]) / 2500, u[1]),
@@ -939,9 +939,9 @@ def test_a_motion_by_rounding_is_no_size(makes):
     stop = [Bound(name, end, end, at="terminal") for name, end in ends.items()]
     problem = OptimalControlProblem(car, 20, 0.1, Q=0, R=[0.1, 1e-8], bounds=stop)
     plan = makes(problem).solve([0, 0, 1, 0, 0], max_iterations=0).plan
-    along, across, heading, speed, *inputs = plan["scales"][0][-6:]
-    mean = np.exp(np.mean(np.log([along, heading, *inputs])))
-    assert along == 8000 and across == pytest.approx(mean) and speed == pytest.approx(mean)
+    along, across, _, speed, *_ = plan["scales"][0][-6:]
+    assert along == 8000 and across == pytest.approx(8000)
+    assert speed == pytest.approx(2000 * 2.0)  # what pushes add in 2 s
 
 
 def test_a_success_in_large_units_is_not_said_to_have_defects():

@@ -79,6 +79,7 @@ OTHERS = {
     ("_table.py", 1e-11): "rounding of a state, relative: no size",
     ("_table.py", 1e-3): "a slope that is none; a violation that is rounding to refinements",
     ("_table.py", 1e-2): "of a tolerance, a violation or a range, as one step leaves them",
+    ("_table.py", 3.0): "sizes of states next to the reference, in what moves others",
     ("_table.py", 0.4): "of the states: whether there are sizes",
     ("_table.py", 0.25): "places between limits of a control at which an excess is compared",
     ("_table.py", 0.75): "places between limits of a control at which an excess is compared",

@@ -22,6 +22,7 @@ from lgcontrol.optimal.kernel._several import _RandomGuesses
 from lgcontrol.systems import Input, System
 
 from ..benchmarks._unseen_vehicles import race_line
+from .test_interior_point import in_numpy
 from .user_tasks import swing_up
 
 TASK = swing_up()
@@ -97,6 +98,47 @@ def test_a_car_at_rest_finds_a_way_past_discs_in_any_unit(metre, second):
         reference=end, bounds=bounds,
     ).solve(np.zeros(4))  # fmt: skip
     assert found.is_success, found.message
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+@pytest.mark.parametrize(("metre", "second"), [(1e3, 1.0), (1e-3, 60.0)])
+def test_a_lane_change_from_rest_to_rest_takes_as_many_iterations_in_any_unit(makes, metre, second):
+    """The way across gives the heading its size, and the way ahead gives it to the speed."""
+
+    def plan(metre: float, second: float):
+        push = Input("push", "", -3 * metre / second**2, 3 * metre / second**2)
+        car = System(
+            "car", Rn(4, ("x", "y", "heading", "speed")),
+            lambda t, x, u, p: [x[3] * ca.cos(x[2]), x[3] * ca.sin(x[2]),
+                                x[3] * u[1] / (2.5 * metre), u[0]],
+            inputs=[push, Input("steer", "rad", -0.5, 0.5)],
+        )  # fmt: skip
+        end = np.array([15 * metre, 3.5 * metre, 0.0, 0.0])
+        weights = np.array([1 / metre**2, 1 / metre**2, 0.1, 0.1 * second**2 / metre**2])
+        problem = OptimalControlProblem(
+            car, 40, 0.15 * second, Q=weights / second, reference=end,
+            R=np.array([0.1 * second**4 / metre**2, 1.0]) / second,
+            bounds=[Bound(lambda t, x, u, p: x, end, end, at="terminal")],
+        )  # fmt: skip
+        return makes(problem).solve(np.zeros(4), tolerance=1e-4)
+
+    usual, found = plan(1.0, 1.0), plan(metre, second)
+    assert usual.is_success and found.is_success
+    assert abs(len(found.iterations) - len(usual.iterations)) <= 1
+    assert found.cost == pytest.approx(usual.cost, rel=1e-5)
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_sizes_of_states_at_their_reference(makes):
+    """2 m along in 5 s, none across: speeds of 1.2 m/s, but 0.2 N add 1 m/s to a mass of 1 kg."""
+    inputs = [Input("along", "N", -1, 1), Input("across", "N", -0.2, 0.2)]
+    state = Rn(4, units=("m", "m", "m/s", "m/s"))
+    body = System("body", state, lambda t, x, u, p: [x[2], x[3], u[0], u[1]], inputs=inputs)
+    end = np.array([2.0, 0.0, 0.0, 0.0])
+    bounds = [Bound(lambda t, x, u, p: x, end, end, at="terminal")]
+    problem = OptimalControlProblem(body, 20, 0.25, Q=0, reference=end, bounds=bounds)
+    scales = makes(problem).solve(np.zeros(4)).plan["scales"][0]
+    np.testing.assert_allclose(scales[4:8], [2, 2, 1.2, 1], rtol=1e-12)
 
 
 def test_a_race_line_is_found_from_the_state_that_stays():

@@ -311,6 +311,7 @@ class BarrierProblem:
         size = np.where(size > o.relax * moved, size, 0.0)
         if of == OF_PLANS:  # free at the start, as linear inputs are: what controls change
             size[model.free] = np.where(size > 0, size, moved)[model.free]
+            size = self._derived_sizes(size, moved)
         # What changes of these sizes change, beyond the first order, too: a cost that is a state.
         u, (down, up) = it.u.copy(), self.rooms(it.u)
         rises = np.minimum(controls, up * o.boundary)
@@ -332,6 +333,36 @@ class BarrierProblem:
         sizes = self._known_sizes(sizes, mean)
         self.size = self._counted(sizes) if of == OF_STEPS else sizes
         return bool(np.count_nonzero((size > 0) & np.isfinite(size)) >= FIXED.sized * n)
+
+    def _derived_sizes(self, size: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Sizes of states of plans that have none.
+
+        They are the mean of those with the same unit. Else they are `driving` times what moves
+        another state by its size, at most what controls add. The second turn has what drives
+        states of the first.
+        """
+        alike = self.model.alike == self.model.alike[:, None]
+        changes = np.abs(self.ex.A - np.eye(self.n))
+        of_all, most = changes.sum(axis=0), changes.max(axis=(0, 2), initial=0.0)[:, None]
+        drives = (
+            (of_all > FIXED.by_rounding * most) & np.isfinite(of_all) & ~np.eye(self.n, dtype=bool)
+        )
+        for turn in range(5):
+            known = size > 0
+            if turn % 2 == 0:
+                logs = np.where(known, np.log(np.where(known, size, 1.0)), 0.0)
+                count = (alike & known).sum(axis=1)
+                found = np.where(count > 0, np.exp(alike @ logs / np.maximum(count, 1)), 0.0)
+            else:
+                ways = drives & known[:, None]
+                each = FIXED.driving * size[:, None] / np.where(ways, of_all, 1.0)
+                least = np.where(ways, each, np.inf).min(axis=0)
+                capped = np.where(
+                    moved > FIXED.by_rounding * least, np.minimum(least, moved), least
+                )
+                found = np.where(np.isfinite(least), capped, 0.0)
+            size = np.where(known, size, found)
+        return size
 
     def _set_metric(self) -> None:
         """Reciprocals of the sizes, and their squares."""

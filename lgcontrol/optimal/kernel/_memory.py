@@ -123,7 +123,7 @@ class KernelMemory:
         places: dict[str, Any] = {
             name: value for name, value in known.items() if not name.endswith("counts")
         } | {
-            "controls": model.controls, "free": model.free,
+            "controls": model.controls, "free": model.free, "alike": model.alike,
             "row": np.r_[sides.row, sides.equal],
             "start": np.r_[model.of_start, np.zeros(len(sides.equal))],
         }  # fmt: skip

@@ -139,6 +139,9 @@ class FixedNumbers(NamedTuple):
     # Share of the states that have a size, from which on scales are those of plans. With half the
     # hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts.
     sized: float = 0.4
+    # A state of a plan that begins and ends at its reference: this times what moves another one by
+    # its size. With 1 or 2, oscillators and a quadrotor end dearer.
+    driving: float = 3.0
     # The look whether a start is beyond reach: rounds over all controls, shares of their ranges
     # that are tried, and most parts of a step, for its motion to be followed.
     reach_rounds: int = 8
@@ -226,6 +229,7 @@ size asked how often a start asks the policy in a step
 size weights numbers from the weights of a stage to those of the next; 0 where all share them
 places controls which inputs are controls
 places free which error coordinates of the first state are free
+places alike of each error coordinate the first one with its unit
 places rows rows of the sparse entries
 places columns their columns
 places bend_rows rows of the entries of bend, on and above the diagonal

@@ -94,6 +94,34 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
   }
 }
 
+/* Sizes of states of plans that have none: the mean of those with the same unit; else LG_DRIVING times what moves
+ * another state by its size, at most what controls add. The second turn has what drives states of the first. */
+static void derive_sizes(const lg_model *m, const lg_task *q, const lg_state *s, const double *with, double *size)
+{
+  const int64_t nx = m->nx, nz = nx + m->nv;
+  double found[nx], most[nx];
+  for (int64_t l = 0; l < nx; l++) most[l] = 0;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t l = 0; l < nx; l++)
+      for (int64_t i = 0; i < nx; i++) most[l] = larger(most[l], fabs(s->F[(k * nx + l) * nz + i] - (i == l)));
+  for (int turn_ = 0; turn_ < 5; turn_++) {
+    for (int64_t i = 0; i < nx; i++) {
+      double logs = 0, count = 0, least = INFINITY;
+      for (int64_t l = 0; l < nx && size[i] == 0; l++) {
+        double all = 0;
+        if (l == i || !(size[l] > 0)) continue;
+        if (m->alike[l] == m->alike[i]) logs += log(size[l]), count++;
+        for (int64_t k = 0; k < q->horizon && turn_ % 2; k++) all += fabs(s->F[(k * nx + l) * nz + i]);
+        if (all > LG_BY_ROUNDING * most[l] && isfinite(all)) least = smaller(least, LG_DRIVING * size[l] / all);
+      }
+      if (turn_ % 2 == 0) found[i] = count > 0 ? exp(logs / count) : 0;
+      else found[i] = !isfinite(least) ? 0 : with[i] > LG_BY_ROUNDING * least ? smaller(least, with[i]) : least;
+    }
+    for (int64_t i = 0; i < nx; i++)
+      if (size[i] == 0) size[i] = found[i];
+  }
+}
+
 /* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
  * how far they are from the reference, from what equalities ask for, and what controls change.
  * Controls without limits: what changes states by their sizes; of several such sizes, plans take the largest.
@@ -141,6 +169,7 @@ static int measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     if (!(size[i] > o->relax * with[i])) size[i] = 0;
   for (int64_t j = 0; j < m->nf && of == LG_OF_PLANS; j++) /* as linear inputs are: what controls change */
     if (size[m->free[j]] == 0) size[m->free[j]] = with[m->free[j]];
+  if (of == LG_OF_PLANS) derive_sizes(m, q, s, with, size);
   /* what changes of these sizes change, beyond the first order, too: a cost that is a state */
   copy(s->trial.x, s->now.x, (N + 1) * m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
