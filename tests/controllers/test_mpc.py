@@ -208,6 +208,7 @@ def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
 
 def test_slow_calls_without_compiled_functions_are_told_once(caplog, monkeypatch):
     monkeypatch.setattr("lgcontrol.controllers._mpc_info.SLOW", 0.0)
+    monkeypatch.setattr("lgcontrol.codegen._notice._said", set())  # by other tests, on a busy day
     mpc = MPC(pendulum(1.0), horizon=5, dt=0.2, Q={"angle": 5, "rate": 1}, R=0.1)
     caplog.set_level(logging.WARNING, logger="lgcontrol.codegen")
     for k in range(25):
