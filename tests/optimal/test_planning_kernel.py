@@ -150,17 +150,16 @@ def test_the_elastic_problem_first_goes_the_way_of_numpy():
 
 
 @pytest.mark.compiled
-@pytest.mark.thorough
 def test_a_plan_that_is_hard_to_find_is_not_called_infeasible():
-    # Two poles on a cart swing around: the first way ends at a stationary point of the violation.
-    task = TASKS["double pendulum, far"]()
-    problem, x0 = task.problem, task.x0
-    moves = 0.3 * np.random.default_rng(29).normal(size=(12, problem.system.n_errors))
-    ready = Ready(problem, np.asarray(problem.system.retract(x0, moves[6], [])))
-    solver = NewtonKKTSolver(ready.model)
-    first = solver._solve(ready.nodes, ready.setting, ready.x0, FRESH, TOLERANCE, 500)
-    assert first.status == "infeasible"
-    assert ready.in_c().status == "converged"
+    # Least times from far off: the first way ends at a stationary point of the violation.
+    task, second = TASKS["minimum time"](), []
+    problem, system = task.problem, task.problem.system
+    for seed in (1, 19, 31, 118):
+        move = np.random.default_rng(seed).normal(size=system.n_errors)
+        ready = Ready(problem, np.asarray(system.retract(task.x0, move, [])))
+        if ready.one_way().status == "infeasible":
+            second.append(ready.in_c().status)
+    assert second and set(second) == {"converged"}
 
 
 @pytest.mark.compiled
