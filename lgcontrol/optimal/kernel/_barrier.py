@@ -343,16 +343,18 @@ class BarrierProblem:
         """
         alike = self.model.alike == self.model.alike[:, None]
         changes = np.abs(self.ex.A - np.eye(self.n))
-        of_all, most = changes.sum(axis=0), changes.max(axis=(0, 2), initial=0.0)[:, None]
+        of_all = changes.sum(axis=0)
+        most = np.nan_to_num(changes, nan=0.0, posinf=np.inf).max(axis=(0, 2), initial=0.0)[:, None]
         drives = (
             (of_all > FIXED.by_rounding * most) & np.isfinite(of_all) & ~np.eye(self.n, dtype=bool)
         )
         for turn in range(5):
             known = size > 0
             if turn % 2 == 0:
-                logs = np.where(known, np.log(np.where(known, size, 1.0)), 0.0)
-                count = (alike & known).sum(axis=1)
-                found = np.where(count > 0, np.exp(alike @ logs / np.maximum(count, 1)), 0.0)
+                of_unit = alike & known
+                logs = np.where(of_unit, np.log(np.where(known, size, 1.0)), 0.0).sum(axis=1)
+                count = of_unit.sum(axis=1)
+                found = np.where(count > 0, np.exp(logs / np.maximum(count, 1)), 0.0)
             else:
                 ways = drives & known[:, None]
                 each = FIXED.driving * size[:, None] / np.where(ways, of_all, 1.0)
@@ -361,7 +363,7 @@ class BarrierProblem:
                     moved > FIXED.by_rounding * least, np.minimum(least, moved), least
                 )
                 found = np.where(np.isfinite(least), capped, 0.0)
-            size = np.where(known, size, found)
+            size = np.where(size == 0, found, size)
         return size
 
     def _set_metric(self) -> None:
