@@ -29,7 +29,7 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.systems import Input, System
 
-MOST = 80  # iterations
+MOST = 100  # iterations
 GOOD = ("converged", "acceptable")
 NO_WAY = ("infeasible",)
 BROKEN = ("failed",)
