@@ -335,36 +335,35 @@ class BarrierProblem:
         return bool(np.count_nonzero((size > 0) & np.isfinite(size)) >= FIXED.sized * n)
 
     def _derived_sizes(self, size: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        """Sizes of states of plans that have none.
+        """Sizes of states of plans that have none. The second turn has what drives the first's."""
+        size = self._sizes_by_unit(size)
+        for _ in range(2):
+            size = self._sizes_by_unit(self._sizes_by_motion(size, moved))
+        return size
 
-        They are the mean of those with the same unit. Else they are `driving` times what moves
-        another state by its size, at most what controls add. The second turn has what drives
-        states of the first.
+    def _sizes_by_unit(self, size: np.ndarray) -> np.ndarray:
+        """The mean of sizes of states with the same unit, for states that have none."""
+        of_unit = (self.model.alike == self.model.alike[:, None]) & (size > 0)
+        logs = np.where(of_unit, np.log(np.where(size > 0, size, 1.0)), 0.0).sum(axis=1)
+        count = of_unit.sum(axis=1)
+        mean = np.exp(logs / np.maximum(count, 1))
+        return np.where((size == 0) & (count > 0), mean, size)
+
+    def _sizes_by_motion(self, size: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """For states that have no size: `driving` times what moves another state by its size.
+
+        It is at most what controls add. Entries that are rounding next to the largest of a row
+        move nothing.
         """
-        alike = self.model.alike == self.model.alike[:, None]
         changes = np.abs(self.ex.A - np.eye(self.n))
         of_all = changes.sum(axis=0)
         most = np.nan_to_num(changes, nan=0.0, posinf=np.inf).max(axis=(0, 2), initial=0.0)[:, None]
-        drives = (
-            (of_all > FIXED.by_rounding * most) & np.isfinite(of_all) & ~np.eye(self.n, dtype=bool)
-        )
-        for turn in range(5):
-            known = size > 0
-            if turn % 2 == 0:
-                of_unit = alike & known
-                logs = np.where(of_unit, np.log(np.where(known, size, 1.0)), 0.0).sum(axis=1)
-                count = of_unit.sum(axis=1)
-                found = np.where(count > 0, np.exp(logs / np.maximum(count, 1)), 0.0)
-            else:
-                ways = drives & known[:, None]
-                each = FIXED.driving * size[:, None] / np.where(ways, of_all, 1.0)
-                least = np.where(ways, each, np.inf).min(axis=0)
-                capped = np.where(
-                    moved > FIXED.by_rounding * least, np.minimum(least, moved), least
-                )
-                found = np.where(np.isfinite(least), capped, 0.0)
-            size = np.where(size == 0, found, size)
-        return size
+        drives = (of_all > FIXED.by_rounding * most) & np.isfinite(of_all) & (size > 0)[:, None]
+        np.fill_diagonal(drives, False)
+        each = FIXED.driving * size[:, None] / np.where(drives, of_all, 1.0)
+        least = np.where(drives, each, np.inf).min(axis=0)
+        capped = np.where(moved > FIXED.by_rounding * least, np.minimum(least, moved), least)
+        return np.where((size == 0) & np.isfinite(least), capped, size)
 
     def _set_metric(self) -> None:
         """Reciprocals of the sizes, and their squares."""

@@ -94,31 +94,52 @@ static void respond(const lg_model *m, const lg_task *q, const lg_state *s, cons
   }
 }
 
-/* Sizes of states of plans that have none: the mean of those with the same unit; else LG_DRIVING times what moves
- * another state by its size, at most what controls add. The second turn has what drives states of the first. */
-static void derive_sizes(const lg_model *m, const lg_task *q, const lg_state *s, const double *with, double *size)
+/* The mean of sizes of states with the same unit, for states that have none. */
+static void size_by_unit(const lg_model *m, double *size)
+{
+  double found[m->nx];
+  for (int64_t i = 0; i < m->nx; i++) {
+    double logs = 0, count = 0;
+    for (int64_t l = 0; l < m->nx; l++)
+      if (m->alike[l] == m->alike[i] && size[l] > 0) logs += log(size[l]), count++;
+    found[i] = count > 0 ? exp(logs / count) : 0;
+  }
+  for (int64_t i = 0; i < m->nx; i++)
+    if (size[i] == 0) size[i] = found[i];
+}
+
+/* For states that have no size: LG_DRIVING times what moves another state by its size over the horizon, at most
+ * what controls add. Entries of F that are rounding next to the largest of a row move nothing. */
+static void size_by_motion(const lg_model *m, const lg_task *q, const lg_state *s, const double *with, double *size)
 {
   const int64_t nx = m->nx, nz = nx + m->nv;
-  double found[nx], most[nx];
-  for (int64_t l = 0; l < nx; l++) most[l] = 0;
-  for (int64_t k = 0; k < q->horizon; k++)
-    for (int64_t l = 0; l < nx; l++)
-      for (int64_t i = 0; i < nx; i++) most[l] = larger(most[l], fabs(s->F[(k * nx + l) * nz + i] - (i == l)));
-  for (int turn_ = 0; turn_ < 5; turn_++) {
-    for (int64_t i = 0; i < nx; i++) {
-      double logs = 0, count = 0, least = INFINITY;
-      for (int64_t l = 0; l < nx && size[i] == 0; l++) {
-        double all = 0;
-        if (l == i || !(size[l] > 0)) continue;
-        if (m->alike[l] == m->alike[i]) logs += log(size[l]), count++;
-        for (int64_t k = 0; k < q->horizon && turn_ % 2; k++) all += fabs(s->F[(k * nx + l) * nz + i]);
-        if (all > LG_BY_ROUNDING * most[l] && isfinite(all)) least = smaller(least, LG_DRIVING * size[l] / all);
+  double found[nx];
+  for (int64_t i = 0; i < nx; i++) found[i] = INFINITY;
+  for (int64_t l = 0; l < nx; l++) {
+    double all[nx], most = 0;
+    if (!(size[l] > 0)) continue;
+    for (int64_t i = 0; i < nx; i++) all[i] = 0;
+    for (int64_t k = 0; k < q->horizon; k++)
+      for (int64_t i = 0; i < nx; i++) {
+        const double own = fabs(s->F[(k * nx + l) * nz + i] - (i == l));
+        all[i] += own, most = larger(most, own);
       }
-      if (turn_ % 2 == 0) found[i] = count > 0 ? exp(logs / count) : 0;
-      else found[i] = !isfinite(least) ? 0 : with[i] > LG_BY_ROUNDING * least ? smaller(least, with[i]) : least;
-    }
     for (int64_t i = 0; i < nx; i++)
-      if (size[i] == 0) size[i] = found[i];
+      if (i != l && all[i] > LG_BY_ROUNDING * most && isfinite(all[i]))
+        found[i] = smaller(found[i], LG_DRIVING * size[l] / all[i]);
+  }
+  for (int64_t i = 0; i < nx; i++)
+    if (size[i] == 0 && isfinite(found[i]))
+      size[i] = with[i] > LG_BY_ROUNDING * found[i] ? smaller(found[i], with[i]) : found[i];
+}
+
+/* Sizes of states of plans that have none. The second turn has what drives states of the first. */
+static void derive_sizes(const lg_model *m, const lg_task *q, const lg_state *s, const double *with, double *size)
+{
+  size_by_unit(m, size);
+  for (int turn_ = 0; turn_ < 2; turn_++) {
+    size_by_motion(m, q, s, with, size);
+    size_by_unit(m, size);
   }
 }
 
