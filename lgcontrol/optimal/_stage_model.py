@@ -49,7 +49,7 @@ class Sides(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """A problem about nodes, to first order, and the cost of Gauss and Newton.
+    """A problem about nodes, to first order, and the Gauss–Newton cost.
 
     Shapes: gaps (N, n), rows (N + 1, rows), A (N, n, n), B (N, n, m). Gradient g (N, n + m) and
     Hessian H of the cost, derivatives G (N, rows, n + m) of the rows are by tangent vectors of the
@@ -495,7 +495,7 @@ class StageModel:
         self, nodes: Nodes, setting: Setting, prices: np.ndarray, row_prices: np.ndarray,
         at: Expansion,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """What the Hessians of the Lagrangian have beyond those of Gauss and Newton.
+        """What the Hessians of the Lagrangian have beyond the Gauss–Newton ones.
 
         Shapes (N, n + m, n + m), and (n, n) of the end; `at` is the expansion about the nodes.
         """

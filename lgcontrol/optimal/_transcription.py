@@ -58,8 +58,8 @@ class Transcription:
     Around nodes ``x̄_k`` on the group the unknowns are error coordinates ε_k of the system, with
     ``x_k = retract(x̄_k, ε_k)``: tangent vectors where nothing constrains it. With the defect ``c =
     minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are ``ε_{k+1} = E (c + J_r(c)⁻¹ N (A ε_k + B
-    δu_k))`` to first order. A and B are the exact derivatives of the step; the cost is that of
-    Gauss and Newton.
+    δu_k))`` to first order. A and B are the exact derivatives of the step; the cost is the
+    Gauss–Newton one.
 
     Limits of controls are no rows. Values of w, weights of stages, nodes and the end, and dt are
     arguments, so that a problem with other ones has the same code, compiled once.

@@ -140,7 +140,7 @@ class FixedNumbers(NamedTuple):
     # hopper of test_phases.py is lost, with a quarter Solo12 of the benchmarks from other starts.
     sized: float = 0.4
     # A state of a plan that begins and ends at its reference: this times what moves another one by
-    # its size. With 1 or 2, oscillators and a quadrotor end dearer.
+    # its size. tests/benchmarks/planning_experiments.md has other factors.
     driving: float = 3.0
     # The look whether a start is beyond reach: rounds over all controls, shares of their ranges
     # that are tried, and most parts of a step, for its motion to be followed.
@@ -245,7 +245,7 @@ given active mean steps that a node counts, of soft rows; 0 where a constraint d
 function stage cost, defect, rows and their derivatives
 function both a stage with second derivatives, which are added to the upper half of H
 function values cost, defect and rows
-function curvature what the Hessian of the Lagrangian has beyond that of Gauss and Newton
+function curvature what the Hessian of the Lagrangian has beyond the Gauss–Newton one
 function substep a substep and its derivatives
 function around a stage about the end of its last substep
 function end cost and rows of the last state with derivatives

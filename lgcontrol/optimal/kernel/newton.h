@@ -367,8 +367,7 @@ LG_INLINE void product(const int rows, const int halves, const int inner, const 
 #undef LG_BLOCK
 }
 
-/* The same as a function, for sizes that are known at run time: registers suffice for it, and gcc
- * compiles it once, not at each call. */
+/* The same as a function, for sizes that are known at run time: gcc compiles it once, not at each call. */
 LG_OUTLINE void product_of_any_size(const int rows, const int inner, const int count, const double *L,
                                    const int l_apart, const double *R, const int down,
                                    const int right, const int symmetric, const double *from,

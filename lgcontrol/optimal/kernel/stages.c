@@ -2,7 +2,7 @@
  *
  * An iterate has states x_k and controls u_k of its own (multiple shooting). Its defects are
  * gap_k = f(x_k, u_k) - x_k+1 in error coordinates. F is the transposed derivative [A B] of a step, G
- * that of the rows, g the gradient of the cost, and H the Hessian of Gauss and Newton of the cost.
+ * that of the rows, g the gradient of the cost, and H the Gauss–Newton Hessian of the cost.
  * `bend` adds the second derivatives of dynamics and rows, weighed with their multipliers lam and price.
  * Constraints are h = d sign (row - limit) <= 0, and c = d (row - limit) = 0 for equalities. */
 /* Whether a constraint is a soft row, and what it costs that one is exceeded at a node. */
@@ -272,7 +272,7 @@ static void costs(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, i
   call(&m->costs, count, in, out, s->scratch);
 }
 
-/* Second derivatives of the Lagrangian beyond those of Gauss and Newton, for multipliers of the
+/* Second derivatives of the Lagrangian beyond the Gauss–Newton ones, for multipliers of the
  * dynamics and of rows; where they are. */
 static int bend(const lg_model *m, lg_task *q, lg_state *s, const double *lam, const double *price)
 {
